@@ -1,0 +1,49 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format benchmark clean
+
+help: ## Show this list
+	@echo "Usage: make TARGET [PYTHON=python3]"
+	@sed -n 's/^\([a-z][a-z]*\):.*## \(.*\)$$/  \1|\2/p' $(MAKEFILE_LIST) | \
+		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+demo: $(STAMP) ## Run the demonstration
+	@$(BIN)/noisyica demo
+
+test: lint ## Check formatting, lint, types and run the tests
+	$(BIN)/pytest -n 2
+
+lint: $(STAMP) ## Check formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## Format the code and apply the safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: $(STAMP) ## Run the speed benchmark
+	$(BIN)/python benchmarks/speed.py
+
+clean: ## Remove caches, build products and demo output (keeps .venv)
+	rm -rf build dist noisyica-demo .pytest_cache .mypy_cache .ruff_cache
+	find . -name $(VENV) -prune -o -name .git -prune -o \
+		\( -name __pycache__ -o -name '*.egg-info' \) -type d -prune -exec rm -rf {} +
+
+# The environment is installed once, and again only when its definition changes.
+$(STAMP): pyproject.toml constraints.txt
+	@if [ -x $(BIN)/python ]; then python=$(BIN)/python; else python="$(PYTHON)"; fi; \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: noisyica needs Python 3.11 or newer, and '$$python' is not:" \
+			"$$($$python --version 2>&1)" >&2; \
+		echo "Try 'make PYTHON=python3.12 ...'; remove $(VENV) first if it exists." >&2; \
+		exit 1; }
+	@echo "Installing noisyica into $(VENV) (this can take a minute) ..."
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@touch $@

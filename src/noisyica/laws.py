@@ -1,0 +1,1109 @@
+r"""Scalar laws: how one coefficient behaves when the likelihood multiplies its prior by a Gaussian factor.
+
+Given all the other coefficients, the data see coefficient j of a row only through ``exp(-a t^2 / 2 + b t)``. A *law* is a
+distribution on the line that can answer every question about itself after such a *tilt*:
+
+==================================  ==================================================================================
+``law.log_normaliser(a, b)``        log of  int exp(-a t^2 / 2 + b t) law(dt)
+``law.moments(a, b)``               mean and variance of the tilted law (the derivatives in b of the above)
+``law.draw(u, a, b)``               an exact draw, a deterministic function of ``law.n_uniforms`` uniforms
+``law.sample(key, a, b)``           the same from a JAX key
+``law.mode(a, b)``                  the most probable value of the hidden variables, as in the paper's reconstruction
+==================================  ==================================================================================
+
+``a = b = 0`` is the law itself. Atoms: :class:`Dirac`, :class:`Normal`, :class:`Laplace`, :class:`Exponential`,
+:class:`Logistic`, :class:`ExponentialNormal`, :class:`SymmetricNormals`, and :class:`LogDensity` for a density given as a
+function. Combinators: :class:`Shift`, :class:`Mixture`, :class:`ScaleMixture`. They are immutable, and pytrees whose leaves
+are the parameters.
+
+Examples
+--------
+A spike at zero and a Laplace slab, its weight to be learnt:
+
+>>> from noisyica.laws import Dirac, Laplace, Mixture
+>>> law = Mixture((Dirac(), Laplace()), weights=(0.7, 0.3))
+>>> mean, variance = law.moments(4.0, 2.0)
+>>> print(f"{float(mean):.3f}")
+0.101
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from noisyica._array import floating, uniforms
+from noisyica.special import (
+    LOG_2,
+    LOG_2PI,
+    half_line_draw,
+    half_line_moments,
+    log_half_line,
+    normal_quantile,
+)
+
+Array = jax.Array
+Uniforms = tuple[Array, ...]
+LawType = TypeVar("LawType", bound="Law")
+
+REGISTRY: dict[str, type[Law]] = {}
+
+
+def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
+    """Make a class an immutable pytree; ``static`` fields are structure, all others are parameters."""
+
+    def decorate(cls: type[LawType]) -> type[LawType]:
+        new = dataclasses.dataclass(frozen=True)(cls)
+        names = [field.name for field in dataclasses.fields(new)]
+        jax.tree_util.register_dataclass(
+            new, [n for n in names if n not in static], [n for n in names if n in static]
+        )
+        REGISTRY[new.__name__] = new
+        return new
+
+    return decorate
+
+
+class Law:
+    """A distribution on the line, closed under questions about its Gaussian tilts. See the module."""
+
+    n_uniforms: ClassVar[int] = 1
+    smooth: ClassVar[bool] = False
+
+    def log_density(self, t: ArrayLike) -> Array:
+        """Log density at ``t`` (log probability where ``t`` is an atom)."""
+        raise NotImplementedError
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        """Log of the integral of exp(-a t^2/2 + b t); infinite where it diverges."""
+        raise NotImplementedError
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of the tilted law."""
+        raise NotImplementedError
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        """A draw from the tilted law, made of ``n_uniforms`` independent uniforms on (0, 1)."""
+        raise NotImplementedError
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        """The minimiser of a t^2/2 - b t + penalty(t), and the minimum."""
+        raise NotImplementedError
+
+    def penalty(self, t: ArrayLike) -> Array:
+        """What the hidden variables behind ``t`` cost at their best: the paper's MAP objective, constants left out."""
+        raise NotImplementedError
+
+    def mode(self, a: ArrayLike, b: ArrayLike) -> Array:
+        """The most probable value; hidden scales, classes and switches are maximised over, as in the paper."""
+        return self.best(a, b)[0]
+
+    def sample(self, key: Array, a: ArrayLike = 0.0, b: ArrayLike = 0.0, shape: tuple[int, ...] | None = None) -> Array:
+        """Draw from the tilted law, one value for each element of ``a`` and ``b`` broadcast (or of ``shape``)."""
+        a, b = floating(a, b)
+        if shape is None:
+            shape = jnp.broadcast_shapes(a.shape, b.shape)
+        a, b = jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
+        return self.draw(uniforms(key, self.n_uniforms, shape, a.dtype), a, b)
+
+    # What learning needs: statistics of values of the law, summed over the last axis with weights, and their M-step.
+
+    def statistics(self, t: Array, weight: Array) -> Any:
+        """Sufficient statistics (a pytree) for the law's parameters, those of hidden classes in expectation."""
+        return ()
+
+    def mstep(self: LawType, statistics: Any) -> LawType:
+        """The law with its parameters at their maximum likelihood, given ``statistics``."""
+        return self
+
+    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
+        """The sum of t psi(t), psi = -(log density)', and the number of values that it is summed over (not at an atom).
+
+        Their ratio is 1 on average where ``t`` has the law's own scale: what parameter expansion looks at.
+        """
+        return (weight * t * self.score(t)).sum(-1), weight.sum(-1)
+
+    def score(self, t: Array) -> Array:
+        """psi(t) = -(d/dt) log density."""
+        return -_derivative(self.log_density, t)
+
+    def guarded(self: LawType) -> LawType:
+        """The law to propose from in Metropolis sampling: itself, kept off degenerate weights."""
+        return self
+
+    def log_guard_ratio(self, t: Array, guarded: Any) -> Array:
+        """Log of law(dt) / guarded(dt), ``guarded`` being the proposal that :meth:`guarded` made."""
+        return jnp.zeros_like(t)
+
+
+def _derivative(function: Callable[[Array], Array], t: Array) -> Array:
+    return cast(Array, jax.jvp(function, (t,), (jnp.ones_like(t),))[1])
+
+
+# ------------------------------------------------------------------------------------------------------------ atoms
+
+
+@law()
+class Dirac(Law):
+    """All the mass at one point."""
+
+    location: ArrayLike = 0.0
+    n_uniforms: ClassVar[int] = 0
+
+    def log_density(self, t: ArrayLike) -> Array:
+        return jnp.where(jnp.asarray(t) == self.location, 0.0, -jnp.inf)
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        return (b - 0.5 * a * self.location) * self.location
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        zero = jnp.zeros_like(sum(floating(a, b)))
+        return zero + self.location, zero
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        return self.moments(a, b)[0]
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        return self.moments(a, b)[0], -self.log_normaliser(a, b)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return -self.log_density(t)
+
+    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
+        zero = jnp.zeros_like(weight.sum(-1))
+        return zero, zero
+
+
+@law()
+class Normal(Law):
+    """The normal law N(mean, scale^2)."""
+
+    mean: ArrayLike = 0.0
+    scale: ArrayLike = 1.0
+    smooth: ClassVar[bool] = True
+
+    def log_density(self, t: ArrayLike) -> Array:
+        z = (jnp.asarray(t) - self.mean) / self.scale
+        return -0.5 * (z * z + LOG_2PI) - jnp.log(self.scale)
+
+    def _posterior(self, a: Array, b: Array) -> tuple[Array, Array]:
+        variance = jnp.square(self.scale)
+        shrink = 1 / (1 + a * variance)
+        return (self.mean + variance * b) * shrink, variance * shrink
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        variance = jnp.square(self.scale)
+        spread = 1 + a * variance
+        exponent = 0.5 * b * b * variance + (b - 0.5 * a * self.mean) * self.mean
+        return exponent / spread - 0.5 * jnp.log(spread)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        mean, variance = self._posterior(a, b)
+        return mean, variance + jnp.zeros_like(mean)
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        mean, variance = self._posterior(*floating(a, b))
+        return mean + jnp.sqrt(variance) * normal_quantile(u[0])
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        return self._posterior(a, b)[0], -(self.log_normaliser(a, b) + 0.5 * jnp.log(1 + a * jnp.square(self.scale)))
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return 0.5 * jnp.square((jnp.asarray(t) - self.mean) / self.scale)
+
+
+@law()
+class Exponential(Law):
+    """The exponential law of mean ``scale``, on the positive half-line."""
+
+    scale: ArrayLike = 1.0
+
+    def log_density(self, t: ArrayLike) -> Array:
+        t = jnp.asarray(t)
+        return jnp.where(t >= 0, -t / self.scale - jnp.log(self.scale), -jnp.inf)
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        return log_half_line(a, b - 1 / self.scale) - jnp.log(self.scale)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        return half_line_moments(a, b - 1 / self.scale)
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        return half_line_draw(u[0], a, b - 1 / self.scale)
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        excess = jnp.maximum(b - 1 / self.scale, 0.0)
+        t = _quotient(excess, a)
+        return t, -0.5 * excess * t
+
+    def penalty(self, t: ArrayLike) -> Array:
+        t = jnp.asarray(t)
+        return jnp.where(t >= 0, t / self.scale, jnp.inf)
+
+
+@law()
+class Laplace(Law):
+    """The Laplace law, density exp(-|t| / scale) / (2 scale)."""
+
+    scale: ArrayLike = 1.0
+    n_uniforms: ClassVar[int] = 2
+    smooth: ClassVar[bool] = True
+
+    def log_density(self, t: ArrayLike) -> Array:
+        return -jnp.abs(jnp.asarray(t)) / self.scale - jnp.log(2 * self.scale)
+
+    def _sides(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
+        """Slopes on t > 0 and on t < 0, and the log odds of t > 0."""
+        up, down = b - 1 / self.scale, -b - 1 / self.scale
+        return up, down, log_half_line(a, up) - log_half_line(a, down)
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        up, down = b - 1 / self.scale, -b - 1 / self.scale
+        return jnp.logaddexp(log_half_line(a, up), log_half_line(a, down)) - jnp.log(2 * self.scale)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        up, down, odds = self._sides(a, b)
+        p, q = jax.nn.sigmoid(odds), jax.nn.sigmoid(-odds)
+        (m_up, v_up), (m_down, v_down) = half_line_moments(a, up), half_line_moments(a, down)
+        mean = p * m_up - q * m_down
+        return mean, p * v_up + q * v_down + p * q * jnp.square(m_up + m_down)
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        up, down, odds = self._sides(a, b)
+        positive = u[0] < jax.nn.sigmoid(odds)
+        size = half_line_draw(u[1], a, jnp.where(positive, up, down))
+        return jnp.where(positive, size, -size)
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        excess = jnp.maximum(jnp.abs(b) - 1 / self.scale, 0.0)
+        t = jnp.sign(b) * _quotient(excess, a)
+        return t, -0.5 * excess * jnp.abs(t)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return jnp.abs(jnp.asarray(t)) / self.scale
+
+    def score(self, t: Array) -> Array:
+        return jnp.sign(t) / self.scale
+
+
+def _quotient(x: Array, a: Array) -> Array:
+    """x / a, with 0 / 0 = 0: the minimiser of a t^2 / 2 - x t over t >= 0."""
+    return jnp.where(x > 0, x / a, 0.0)
+
+
+# ------------------------------------------------------------------------- laws without a closed form: random grids
+
+
+def _nodes(dtype: Any) -> int:
+    return 32 if dtype == jnp.float32 else 96
+
+
+def _depth(dtype: Any) -> float:
+    """How many nats below its peak a density is cut off."""
+    return 17.0 if dtype == jnp.float32 else 37.0
+
+
+def _grid_draw(u: Uniforms, node: Callable[[Array], Array]) -> Array:
+    r"""Exact draw from a smooth density by a randomly shifted grid; returns the grid position k + u_0.
+
+    Shift the grid (k + u_0) h by a uniform u_0, then choose node k with probability proportional to the density there.
+    The result has density f(t) / (h sum_k f(t_k)), and for an analytic f that falls off at both ends the trapezoid sum
+    in the denominator does not depend on the shift (its error is exponentially small in 1 / h): so the draw has
+    density f, with no table, no rejection and no interpolation.
+    """
+    count = _nodes(u[0].dtype)
+    cumulative = [node(u[0])]
+    for k in range(1, count):
+        cumulative.append(cumulative[-1] + node(k + u[0]))
+    threshold = u[1] * cumulative[-1]
+    chosen = jnp.zeros_like(threshold)
+    for c in cumulative[:-1]:
+        chosen = chosen + (c < threshold)
+    return chosen + u[0]
+
+
+def _grid_moments(node: Callable[[Array], Array], value: Callable[[Array], Array], dtype: Any) -> tuple[Array, ...]:
+    """Sum of the nodes' weights, and mean and variance of ``value`` over them, by the trapezoid rule."""
+    k = np.arange(_nodes(dtype)) + 0.5
+    weights = jnp.stack([node(jnp.asarray(x, dtype)) for x in k])
+    values = jnp.stack([value(jnp.asarray(x, dtype)) for x in k])
+    total = weights.sum(0)
+    mean = (weights * values).sum(0) / total
+    return total, mean, (weights * jnp.square(values - mean)).sum(0) / total
+
+
+@law()
+class Logistic(Law):
+    """The logistic law of parameter 1/2: density sech(t)^2 / 2, variance pi^2 / 12.
+
+    No closed normaliser: it is the Laplace law of scale 1/2 times 4 / (1 + exp(-2 |t|))^2, which is between 1 and 4, so the
+    Laplace law's tilt (closed) says where the grid has to be.
+    """
+
+    n_uniforms: ClassVar[int] = 2
+    smooth: ClassVar[bool] = True
+
+    def log_density(self, t: ArrayLike) -> Array:
+        size = jnp.abs(jnp.asarray(t))
+        return LOG_2 - 2 * size - 2 * jnp.log1p(jnp.exp(-2 * size))
+
+    @staticmethod
+    def _grid(a: Array, b: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Array, Array, Array]:
+        """For b >= 0: weight and distance from the mode at a grid position, the step, and the enveloping tilt's mode and peak.
+
+        The grid is even in v, t = base + v + v^3 / 6: fine near 0, where the density bends, coarse in wide Gaussian tails.
+        All distances are from the envelope's mode, so that nothing cancels where b^2 / a is huge.
+        """
+        depth = _depth(b.dtype) + 2 * LOG_2
+        mode = _quotient(jnp.maximum(b - 2, 0.0), a)
+        peak = 0.5 * jnp.maximum(b - 2, 0.0) * mode
+        slope = jnp.minimum(b, 2.0)  # b - a mode
+        # edges, relative to the mode, where the envelope has fallen by ``depth``
+        right = 2 * depth / ((2 - slope) + jnp.sqrt(jnp.square(2 - slope) + 2 * a * depth))
+        flat = jnp.where(b > 2, jnp.sqrt(2 * depth / jnp.maximum(a, 1e-30)), jnp.inf)
+        rest = jnp.maximum(depth - jnp.where(b > 2, 0.5 * a * mode * mode, 0.0), 0.0)
+        beyond = 2 * rest / ((2 + b) + jnp.sqrt(jnp.square(2 + b) + 2 * a * rest))
+        left = jnp.where(flat < mode, -flat, -mode - beyond)
+        base = jnp.clip(-mode, left, right)  # the point of the window that is nearest to t = 0
+        low, high = -_inverse_cubic(base - left), _inverse_cubic(right - base)
+        step = (high - low) / _nodes(b.dtype)
+
+        def offset(k: Array) -> tuple[Array, Array]:
+            v = low + k * step
+            return base + v * (1 + v * v / 6), 1 + 0.5 * v * v
+
+        def node(k: Array) -> Array:
+            delta, jacobian = offset(k)
+            t = mode + delta
+            size = jnp.abs(t)
+            inside = jnp.where(t > 0, (slope - 2) * delta, slope * delta + 2 * (t + mode))
+            fold = 1 + jnp.exp(-2 * size)
+            return jnp.exp(inside - 0.5 * a * delta * delta) * jacobian / (fold * fold)
+
+        return node, lambda k: offset(k)[0], step, mode, peak
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        node, distance, step, _, peak = self._grid(a, jnp.abs(b))
+        total = _grid_moments(node, distance, b.dtype)[0]
+        return peak + jnp.log(2 * step * total)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        node, distance, _, mode, _ = self._grid(a, jnp.abs(b))
+        _, mean, variance = _grid_moments(node, distance, b.dtype)
+        return _sign(b) * (mode + mean), variance
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        node, distance, _, mode, _ = self._grid(a, jnp.abs(b))
+        return _sign(b) * (mode + distance(_grid_draw(u, node)))
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        size = jnp.abs(b)
+        # b - a t = 2 tanh t has its root in [(|b| - 2)+ / a, |b| / (a + 2 tanh(hi)/hi)]: bisect, then polish
+        low, high = _quotient(jnp.maximum(size - 2, 0.0), a), jnp.where(a > 0, size / jnp.maximum(a, 1e-30), jnp.inf)
+        high = jnp.minimum(high, low + jnp.arctanh(jnp.minimum(size / 2, 1 - 1e-7)) + 1e-3)
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            rising = size - a * middle - 2 * jnp.tanh(middle) > 0
+            low, high = jnp.where(rising, middle, low), jnp.where(rising, high, middle)
+        t = 0.5 * (low + high)
+        value = 0.5 * a * t * t - size * t + self.penalty(t)
+        return jnp.sign(b) * t, value
+
+    def penalty(self, t: ArrayLike) -> Array:
+        size = jnp.abs(jnp.asarray(t))
+        return 2 * (size + jnp.log1p(jnp.exp(-2 * size)) - LOG_2)
+
+    def score(self, t: Array) -> Array:
+        return 2 * jnp.tanh(t)
+
+
+_STRETCH = 0.2
+
+
+def _stretch(v: Array) -> tuple[Array, Array]:
+    """u = v - c (e^-v - 1), which runs off to the left exponentially fast, and du/dv."""
+    e = jnp.expm1(-v)
+    return v - _STRETCH * e, 1 + _STRETCH + _STRETCH * e
+
+
+def _inverse_stretch(u: Array) -> Array:
+    """A v with _stretch(v) <= u <= 0, and nearly equal: Newton's method from the left of a concave function."""
+    v = jnp.maximum(u, -jnp.log1p(-u / _STRETCH))
+    for _ in range(2):
+        value, slope = _stretch(v)
+        v = v + (u - value) / slope
+    return v
+
+
+def _sign(b: Array) -> Array:
+    return jnp.where(b < 0, -1.0, 1.0).astype(b.dtype)
+
+
+def _inverse_cubic(y: Array) -> Array:
+    """A v >= 0 with v + v^3 / 6 >= y >= 0, and nearly equal: Newton's method from the right of a convex function."""
+    v = jnp.minimum(y, jnp.cbrt(6 * y))
+    for _ in range(2):
+        v = v - (v * (1 + v * v / 6) - y) / (1 + 0.5 * v * v)
+    return jnp.maximum(v, 0.0)
+
+
+@law()
+class ExponentialNormal(Law):
+    r"""The law of s Y, s exponential of mean 1 and Y standard normal, independent (the paper's EG).
+
+    Given s, the tilted Y is normal; s has the one-dimensional density e^g with, in u = log s and r = 1 / (1 + a s^2),
+
+        g(u) = u - s + log(r) / 2 + b^2 s^2 r / 2,        g'(u) = r - s + b^2 s^2 r^2.
+
+    It equals ``ScaleMixture(Exponential(), Normal())``; the window of the grid in u is found in closed form here, which makes it fast.
+    """
+
+    n_uniforms: ClassVar[int] = 3
+
+    def log_density(self, t: ArrayLike) -> Array:
+        t, _, dtype = _broadcast_double(t, 0.0)
+        # int exp(-s - t^2 / 2 s^2) ds / s over u = log s, from where t^2 / 2 s^2 to where s is beyond the depth
+        size = jnp.maximum(jnp.abs(t), 1e-30)
+        low = jnp.minimum(jnp.log(size) - 2.2, 2 * jnp.log(size) / 3 - 1)
+        high = jnp.maximum(2 * jnp.log(size) / 3 + 0.6, 0.0) + 3.7
+        u = low + (high - low) * ((jnp.arange(200) + 0.5) / 200).reshape((-1,) + (1,) * t.ndim)
+        logs = -jnp.exp(u) - 0.5 * jnp.square(size * jnp.exp(-u))
+        value = jax.scipy.special.logsumexp(logs, axis=0) + jnp.log((high - low) / 200) - 0.5 * LOG_2PI
+        return jnp.where(t == 0, jnp.inf, value).astype(dtype)
+
+    @staticmethod
+    def _grid(a: Array, b: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Array, Array]:
+        """Weight and s at grid position k, the step, and the value of g at the reference point ``centre``.
+
+        The density of log s falls slowly to the left, like s: the grid is even in v, log(s / centre) = v - c (e^-v - 1).
+        """
+        dtype = b.dtype
+        tiny = 1e-30
+        b2 = b * b
+        q = jnp.where(b2 > 0, b2 / (2 * jnp.maximum(a, tiny)), 0.0)
+        # The rightmost critical point of g is left of s0; beyond it g(u) <= g(u0) - s0 (e^v - 1 - v), v = u - u0.
+        far = jnp.cbrt(2 * q / jnp.maximum(a, tiny) + 1 / jnp.maximum(a, tiny))
+        s0 = jnp.minimum(far, 1 + 0.5 * q)
+
+        def g(s: Array) -> Array:
+            r = 1 / (1 + a * s * s)
+            return 0.5 * jnp.log(s * s * r) - s + 0.5 * b2 * s * s * r
+
+        centre = s0
+        for _ in range(3):  # towards the mode; any point will do as a reference, a good one gives a tight window
+            r = 1 / (1 + a * centre * centre)
+            pull = b2 * centre * centre * r * r
+            slope = r - centre + pull
+            curvature = centre + 2 * (1 - r) * r - 2 * pull * (2 * r - 1)
+            centre = jnp.clip(centre * (1 + slope / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * centre)), 0.1 * s0, s0)
+        small = jnp.minimum(1.0, s0)
+        g0, gc, g1 = g(s0), g(centre), g(small)
+        centre = jnp.where(g1 > gc, small, centre)
+        top = jnp.maximum(gc, g1)
+        drop = jnp.maximum(_depth(dtype) - (top - g0), 0.0) / s0
+        right = jnp.log(s0 / centre) + jnp.log1p(drop + jnp.sqrt(2 * drop))
+        left = ExponentialNormal._left_edge(a, b2, q, s0, g0, top, dtype) - jnp.log(centre)
+        low = _inverse_stretch(left)
+        step = (right - low) / _nodes(dtype)
+        r_c = 1 / (1 + a * centre * centre)
+        lift = 0.5 * b2 * centre * centre * r_c * r_c
+
+        def node(k: Array) -> Array:
+            # g(u) - g(log centre), every term relative to the centre: exact even where b^2 / a is enormous
+            u, jacobian = _stretch(low + k * step)
+            e1 = jnp.expm1(u)
+            ratio = 1 / (r_c + (1 - r_c) * jnp.square(1 + e1))  # r / r_c
+            return jnp.exp(u - centre * e1 + lift * ratio * e1 * (e1 + 2)) * jnp.sqrt(ratio) * jacobian
+
+        return node, lambda k: centre * jnp.exp(_stretch(low + k * step)[0]), step, top
+
+    @staticmethod
+    def _left_edge(a: Array, b2: Array, q: Array, s0: Array, g0: Array, top: Array, dtype: Any) -> Array:
+        """A log s to the left of which g is below its level ``top - depth``."""
+        level = top - _depth(dtype)
+        r0 = 1 / (1 + a * s0 * s0)
+        log_width = 0.5 * jnp.log(s0 * s0 * r0)
+        # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2)
+        edge = jnp.maximum(level - q, jnp.minimum(level - 0.5, 0.5 * jnp.log(1 / jnp.maximum(b2, 1e-30))))
+        # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
+        s_low = jnp.exp(edge)
+        for _ in range(3):
+            room = log_width + q - s_low - level
+            gained = level + s_low - log_width
+            bound = jnp.sqrt(jnp.maximum(gained, 0.0) / jnp.maximum(a * room, 1e-30))
+            s_low = jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low)
+        # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1, g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
+        kappa = a * s0 * s0
+        c = q * r0 * kappa
+        fall = jnp.maximum(g0 - level, 0.0)
+
+        def surplus(w: Array) -> Array:
+            return c * w / (1 + kappa + w) - 0.5 * s0 * jnp.log1p(w) - fall
+
+        tau = 2 * fall / s0
+        sharp = 1.3 * (tau + jnp.sqrt(2 * tau)) + 1e-6
+        known = jnp.square(s0 / s_low) - 1
+        proved = (sharp < known) & (surplus(sharp) > 0) & (surplus(known) > 0)
+        return jnp.where(proved, jnp.log(s0) - 0.5 * jnp.log1p(sharp), jnp.log(s_low))
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        node, value, step, top = self._grid(a, b)
+        return top + jnp.log(step * _grid_moments(node, value, b.dtype)[0])
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        node, value, _, _ = self._grid(a, b)
+
+        def variance_given(k: Array) -> Array:
+            s2 = jnp.square(value(k))
+            return s2 / (1 + a * s2)
+
+        # the conditional mean is b times the conditional variance
+        _, within, spread = _grid_moments(node, variance_given, b.dtype)
+        return b * within, within + b * b * spread
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        node, value, _, _ = self._grid(a, b)
+        s = value(_grid_draw(u, node))
+        return s * Normal().draw(u[2:], a * s * s, b * s)
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        size = jnp.abs(b)
+        # stationary points of a t^2/2 - |b| t + 1.5 t^(2/3): with t = w^3, a w^4 - |b| w + 1 = 0; the larger root is the minimum
+        w = jnp.where(a > 0, jnp.cbrt(size / jnp.maximum(a, 1e-30)), 0.0)
+        for _ in range(60):  # Newton from the right of a convex function
+            w = w - (a * w**4 - size * w + 1) / jnp.where(a * w**3 > 0, 4 * a * w**3 - size, jnp.inf)
+            w = jnp.maximum(w, jnp.cbrt(size / jnp.maximum(4 * a, 1e-30)))
+        t = jnp.where(a > 0, w**3, 0.0)
+        value = 0.5 * a * t * t - size * t + self.penalty(t)
+        return jnp.where(value < 0, jnp.sign(b) * t, 0.0), jnp.minimum(value, 0.0)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return 1.5 * jnp.cbrt(jnp.square(jnp.asarray(t)))
+
+    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
+        return (weight * _mean_scale(t)).sum(-1), weight.sum(-1)
+
+
+@functools.cache
+def _mean_scale_table() -> np.ndarray:
+    """E[s | s Y = t] = t psi(t) at equal steps of log |t| from -30 to 12."""
+    log_t = np.linspace(*_TABLE)[:, None]
+    low, high = np.minimum(log_t - 2.2, 2 * log_t / 3 - 1), np.maximum(2 * log_t / 3, 0) + 4.0
+    u = low + (high - low) * np.arange(1500) / 1500
+    exponent = -np.exp(u) - 0.5 * np.exp(2 * (log_t - u))
+    weight = np.exp(exponent - exponent.max(1, keepdims=True))
+    return np.asarray((weight * np.exp(u)).sum(1) / weight.sum(1))
+
+
+_TABLE = (-30.0, 12.0, 4096)
+
+
+def _mean_scale(t: Array) -> Array:
+    """E[s | s Y = t], interpolated in its table."""
+    low, high, size = _TABLE
+    values = jnp.asarray(_mean_scale_table(), t.dtype)
+    position = (jnp.log(jnp.abs(t) + 1e-13) - low) * ((size - 1) / (high - low))
+    index = jnp.clip(position, 0, size - 2).astype(jnp.int32)
+    fraction = position - index
+    return values[index] * (1 - fraction) + values[index + 1] * fraction
+
+
+# ------------------------------------------------------------------------------------------- finite normal mixtures
+
+
+@law()
+class SymmetricNormals(Law):
+    """The paper's IFA law: N(0, 1) with weight w_0, and N(m_k, 1), N(-m_k, 1) with weight w_k / 2 each."""
+
+    means: ArrayLike = (2.0,)
+    weights: ArrayLike = (0.5, 0.5)
+    n_uniforms: ClassVar[int] = 2
+    smooth: ClassVar[bool] = True
+
+    def _classes(self) -> list[tuple[Array, Array]]:
+        """(mean, log weight) of each of the 2 K + 1 normals."""
+        means, log_weights = jnp.asarray(self.means), jnp.log(jnp.asarray(self.weights))
+        classes = [(jnp.zeros((), means.dtype), log_weights[0])]
+        for k in range(means.shape[0]):
+            half = log_weights[k + 1] - LOG_2
+            classes += [(means[k], half), (-means[k], half)]
+        return classes
+
+    def _posterior_weights(self, logs: list[Array]) -> tuple[Array, list[Array]]:
+        total = functools.reduce(jnp.logaddexp, logs)
+        return total, [jnp.exp(x - total) for x in logs]
+
+    def log_density(self, t: ArrayLike) -> Array:
+        t = jnp.asarray(t)
+        return self._posterior_weights([w + Normal(m).log_density(t) for m, w in self._classes()])[0]
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        return self._posterior_weights([w + Normal(m).log_normaliser(a, b) for m, w in self._classes()])[0]
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        classes = self._classes()
+        _, weights = self._posterior_weights([w + Normal(m).log_normaliser(a, b) for m, w in classes])
+        return _mix(weights, [Normal(m).moments(a, b) for m, _ in classes])
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        classes = self._classes()
+        _, weights = self._posterior_weights([w + Normal(m).log_normaliser(a, b) for m, w in classes])
+        mean, below = classes[-1][0] * jnp.ones_like(b), jnp.ones_like(b)
+        for (m, _), w in reversed(list(zip(classes[:-1], weights[1:], strict=True))):
+            below = below - w
+            mean = jnp.where(u[0] < below, m, mean)
+        return Normal(mean).draw(u[1:], a, b)
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        found = []
+        for m, w in self._classes():
+            t, value = Normal(m).best(a, b)
+            found.append((t, value - w))
+        return functools.reduce(_better, found)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return functools.reduce(jnp.minimum, [Normal(m).penalty(t) - w for m, w in self._classes()])
+
+    def _responsibilities(self, t: Array) -> list[Array]:
+        return self._posterior_weights([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
+
+    def statistics(self, t: Array, weight: Array) -> Any:
+        r = self._responsibilities(t)
+        counts, sums = [(weight * r[0]).sum(-1)], []
+        for up, down in zip(r[1::2], r[2::2], strict=True):
+            counts.append((weight * (up + down)).sum(-1))
+            sums.append((weight * (up - down) * t).sum(-1))
+        return jnp.stack(counts, -1), jnp.stack(sums, -1)
+
+    def mstep(self, statistics: Any) -> SymmetricNormals:
+        counts, sums = statistics
+        weights = keep_inside(counts)
+        return SymmetricNormals(sums / jnp.maximum(counts[..., 1:], 1e-12), weights)
+
+    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
+        r = self._responsibilities(t)
+        shrunk = _total(x * (t - m) for x, (m, _) in zip(r, self._classes(), strict=True))
+        return (weight * t * shrunk).sum(-1), weight.sum(-1)
+
+
+def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
+    """Weights proportional to ``counts``, kept off 0: a class or a switch that is never used could never come back."""
+    weights = counts / jnp.maximum(counts.sum(-1, keepdims=True), 1e-30)
+    classes = counts.shape[-1]
+    return floor + (1 - classes * floor) * weights
+
+
+def _better(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    wins = second[1] < first[1]
+    return jnp.where(wins, second[0], first[0]), jnp.where(wins, second[1], first[1])
+
+
+def _mix(weights: Sequence[Array], moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Mean and variance of a mixture; the variance as within plus between, so that it does not cancel."""
+    pairs = list(zip(weights, moments, strict=True))
+    mean = _total(w * m for w, (m, _) in pairs)
+    return mean, _total(w * (v + jnp.square(m - mean)) for w, (m, v) in pairs)
+
+
+def _total(terms: Iterable[Array]) -> Array:
+    return functools.reduce(jnp.add, terms)
+
+
+# ------------------------------------------------------------------------------------------------------ combinators
+
+
+@law()
+class Mixture(Law):
+    """A finite mixture of laws; its weights are learnt. Atoms (:class:`Dirac`) may be among them.
+
+    Parameters
+    ----------
+    laws : tuple of Law
+    weights : sequence of float, summing to one
+    """
+
+    laws: tuple[Law, ...]
+    weights: ArrayLike
+
+    def _atoms(self) -> list[bool]:
+        return [isinstance(x, Dirac) for x in self.laws]
+
+    @property
+    def _slab(self) -> int | None:
+        """The one law that is not an atom, if there is just one."""
+        rest = [k for k, atom in enumerate(self._atoms()) if not atom]
+        return rest[0] if len(rest) == 1 else None
+
+    @property
+    def n_uniforms(self) -> int:  # type: ignore[override]
+        most = max(x.n_uniforms for x in self.laws)
+        return max(most, 1) if self._slab is not None else most + 1
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return all(x.smooth for x in self.laws)
+
+    def _log_weights(self) -> list[Array]:
+        logs = jnp.log(jnp.asarray(self.weights))
+        return [logs[k] for k in range(len(self.laws))]
+
+    def _log_terms(self, terms: list[Array]) -> tuple[Array, list[Array]]:
+        logs = [w + x for w, x in zip(self._log_weights(), terms, strict=True)]
+        total = functools.reduce(jnp.logaddexp, logs)
+        return total, [jnp.exp(x - total) for x in logs]
+
+    def _memberships(self, t: Array) -> list[Array]:
+        """Probability of each law given the value: an atom's point belongs to the atom."""
+        at_atom = functools.reduce(
+            jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool)
+        )
+        if self._slab is not None:
+            return [(t == x.location if isinstance(x, Dirac) else ~at_atom).astype(t.dtype) for x in self.laws]
+        terms = [x.log_density(t) if atom else jnp.where(at_atom, -jnp.inf, x.log_density(t))
+                 for x, atom in zip(self.laws, self._atoms(), strict=True)]  # fmt: skip
+        return self._log_terms(terms)[1]
+
+    def log_density(self, t: ArrayLike) -> Array:
+        t = jnp.asarray(t)
+        at_atom = functools.reduce(
+            jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool)
+        )
+        terms = [x.log_density(t) if atom else jnp.where(at_atom, -jnp.inf, x.log_density(t))
+                 for x, atom in zip(self.laws, self._atoms(), strict=True)]  # fmt: skip
+        return self._log_terms(terms)[0]
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        return self._log_terms([x.log_normaliser(a, b) for x in self.laws])[0]
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        _, weights = self._log_terms([x.log_normaliser(a, b) for x in self.laws])
+        return _mix(weights, [x.moments(a, b) for x in self.laws])
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        _, weights = self._log_terms([x.log_normaliser(a, b) for x in self.laws])
+        if self._slab is not None:
+            # The slab comes first, on [0, w): u / w is then a fresh uniform, at full resolution.
+            first = self._slab
+            order = [first] + [k for k in range(len(self.laws)) if k != first]
+            on = weights[first]
+            slab = (jnp.clip(u[0] / jnp.maximum(on, 1e-30), 1e-30, 1 - float(jnp.finfo(b.dtype).epsneg)), *u[1:])
+            draws = [self.laws[first].draw(slab, a, b)] + [self.laws[k].draw((), a, b) for k in order[1:]]
+        else:
+            order = list(range(len(self.laws)))
+            draws = [x.draw(u[1:], a, b) for x in self.laws]
+        result = draws[-1]
+        bounds = list(itertools.accumulate((weights[k] for k in order[:-1]), jnp.add))
+        for value, bound in reversed(list(zip(draws[:-1], bounds, strict=True))):
+            result = jnp.where(u[0] < bound, value, result)
+        return result
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        found = []
+        for x, w in zip(self.laws, self._log_weights(), strict=True):
+            t, value = x.best(a, b)
+            found.append((t, value - w))
+        return functools.reduce(_better, found)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        terms = [x.penalty(t) - w for x, w in zip(self.laws, self._log_weights(), strict=True)]
+        return functools.reduce(jnp.minimum, terms)
+
+    def statistics(self, t: Array, weight: Array) -> Any:
+        shares = [weight * m for m in self._memberships(t)]
+        inner = tuple(x.statistics(t, s) for x, s in zip(self.laws, shares, strict=True))
+        return jnp.stack([s.sum(-1) for s in shares], -1), inner
+
+    def mstep(self, statistics: Any) -> Mixture:
+        counts, inner = statistics
+        laws = tuple(x.mstep(s) for x, s in zip(self.laws, inner, strict=True))
+        return Mixture(laws, keep_inside(counts))
+
+    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
+        pairs = [x.scale_statistics(t, weight * m) for x, m in zip(self.laws, self._memberships(t), strict=True)]
+        return _total(x for x, _ in pairs), _total(n for _, n in pairs)
+
+    def guarded(self) -> Mixture:
+        if not any(self._atoms()):
+            return self
+        weights = jnp.asarray(self.weights)
+        return Mixture(self.laws, keep_inside(weights, 0.02))
+
+    def log_guard_ratio(self, t: Array, guarded: Mixture) -> Array:
+        if not any(self._atoms()):
+            return jnp.zeros_like(t)
+        change = jnp.log(jnp.asarray(self.weights)) - jnp.log(jnp.asarray(guarded.weights))
+        if self._slab is None:
+            return self.log_density(t) - guarded.log_density(t)
+        return _total(m * change[k] for k, m in enumerate(self._memberships(t)))
+
+
+@law()
+class Shift(Law):
+    """The law of ``by`` + T, T of law ``law``."""
+
+    law: Law
+    by: ArrayLike = 0.0
+
+    @property
+    def n_uniforms(self) -> int:  # type: ignore[override]
+        return self.law.n_uniforms
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.law.smooth
+
+    def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        return a, b - a * self.by
+
+    def log_density(self, t: ArrayLike) -> Array:
+        return self.law.log_density(jnp.asarray(t) - self.by)
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        return self.law.log_normaliser(*self._tilt(a, b)) + Dirac(self.by).log_normaliser(a, b)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        mean, variance = self.law.moments(*self._tilt(a, b))
+        return mean + self.by, variance
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        return self.law.draw(u, *self._tilt(a, b)) + self.by
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        t, value = self.law.best(*self._tilt(a, b))
+        return t + self.by, value - Dirac(self.by).log_normaliser(a, b)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return self.law.penalty(jnp.asarray(t) - self.by)
+
+    def statistics(self, t: Array, weight: Array) -> Any:
+        return self.law.statistics(t - self.by, weight)
+
+    def mstep(self, statistics: Any) -> Shift:
+        return Shift(self.law.mstep(statistics), self.by)
+
+
+# ------------------------------------------------------------------- anything else: a window found by zooming, then a grid
+
+
+def _zoom(log_weight: Callable[[Array], Array], low: float, high: float, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """The window outside which a unimodal log weight is 40 nats below its peak, found by repeated magnification."""
+    count = 24
+    fractions = jnp.arange(count + 1).reshape((-1,) + (1,) * len(shape)) / count
+
+    def magnify(_: int, window: tuple[Array, Array]) -> tuple[Array, Array]:
+        lo, hi = window
+        step = (hi - lo) / count
+        values = log_weight(lo + (hi - lo) * fractions)
+        values = jnp.where(jnp.isnan(values), -jnp.inf, values)
+        high_enough = values >= values.max(0) - 40.0
+        first = jnp.argmax(high_enough, 0)
+        last = count - jnp.argmax(high_enough[::-1], 0)
+        return lo + step * jnp.maximum(first - 1, 0), lo + step * jnp.minimum(last + 1, count)
+
+    start = (jnp.full(shape, low), jnp.full(shape, high))
+    return cast("tuple[Array, Array]", jax.lax.fori_loop(0, 10, magnify, start))
+
+
+class _Gridded(Law):
+    """Laws that integrate one variable v numerically, in float64: ``log_weight(v, a, b)`` over ``[low, high]``.
+
+    Nodes are a leading axis. Slower than a closed form by two orders of magnitude, and as exact: see ``_grid_draw``.
+    """
+
+    count: ClassVar[int] = 160
+    low: ClassVar[float] = -45.0
+    high: ClassVar[float] = 45.0
+
+    def _log_weight(self, v: Array, a: Array, b: Array) -> Array:
+        raise NotImplementedError
+
+    def _weights(self, shift: Array, a: Array, b: Array) -> tuple[Array, Array, Array]:
+        """Positions (nodes first), weights scaled to a peak of one, and the log of what they were scaled by."""
+        low, high = _zoom(lambda v: self._log_weight(v, a, b), self.low, self.high, b.shape)
+        step = (high - low) / self.count
+        k = jnp.arange(self.count, dtype=b.dtype).reshape((-1,) + (1,) * b.ndim)
+        v = low + (k + shift) * step
+        logs = self._log_weight(v, a, b)
+        logs = jnp.where(jnp.isnan(logs), -jnp.inf, logs)
+        top = logs.max(0)
+        return v, jnp.exp(logs - top), top + jnp.log(step)
+
+    def _log_integral(self, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b, dtype = _broadcast_double(a, b)
+        _, weights, scale = self._weights(jnp.asarray(0.5), a, b)
+        return (jnp.log(weights.sum(0)) + scale).astype(dtype)
+
+    def _pick(self, u: Uniforms, a: Array, b: Array) -> Array:
+        v, weights, _ = self._weights(u[0].astype(b.dtype), a, b)
+        cumulative = jnp.cumsum(weights, 0)
+        chosen = (cumulative[:-1] < u[1] * cumulative[-1]).sum(0)
+        return jnp.take_along_axis(v, chosen[None], 0)[0]
+
+
+def _broadcast_double(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Any]:
+    a, b = floating(a, b)
+    dtype = b.dtype
+    a, b = jnp.broadcast_arrays(a, b)
+    return a.astype(float), b.astype(float), dtype
+
+
+@law("function")
+class LogDensity(_Gridded):
+    """A law given by its log density, a JAX function of an array (not necessarily normalised).
+
+    The density must be smooth, and unimodal after any Gaussian tilt (log-concave is enough); make others as a :class:`Mixture`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from noisyica.laws import LogDensity
+    >>> quartic = LogDensity(lambda t: -t**4)
+    >>> bool(abs(quartic.moments(0.0, 0.0)[1] - 0.3379891) < 1e-6)
+    True
+    """
+
+    function: Callable[[Array], Array]
+    n_uniforms: ClassVar[int] = 2
+    smooth: ClassVar[bool] = True
+
+    def _log_weight(self, v: Array, a: Array, b: Array) -> Array:
+        t = jnp.sinh(v)
+        return self.function(t) + (b - 0.5 * a * t) * t + jnp.logaddexp(v, -v)
+
+    def log_density(self, t: ArrayLike) -> Array:
+        (t,) = floating(t)
+        return self.function(t) - (self._log_integral(0.0, 0.0) - LOG_2).astype(t.dtype)
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        return self._log_integral(a, b) - self._log_integral(0.0, 0.0)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b, dtype = _broadcast_double(a, b)
+        v, weights, _ = self._weights(jnp.asarray(0.5), a, b)
+        t, weights = jnp.sinh(v), weights / weights.sum(0)
+        mean = (weights * t).sum(0)
+        return mean.astype(dtype), (weights * jnp.square(t - mean)).sum(0).astype(dtype)
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b, dtype = _broadcast_double(a, b)
+        return jnp.sinh(self._pick(u, a, b)).astype(dtype)
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b, dtype = _broadcast_double(a, b)
+
+        def objective(t: Array) -> Array:
+            return self.penalty(t) - (b - 0.5 * a * t) * t
+
+        low, high = _zoom(lambda v: -1e6 * objective(jnp.sinh(v)), -30.0, 30.0, b.shape)
+        t = jnp.sinh(0.5 * (low + high))
+        return t.astype(dtype), objective(t).astype(dtype)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        return -self.function(jnp.asarray(t))
+
+
+@law()
+class ScaleMixture(_Gridded):
+    """The law of S T, S > 0 of law ``scale`` (with a density) and T of law ``base``, independent."""
+
+    scale: Law
+    base: Law
+
+    @property
+    def n_uniforms(self) -> int:  # type: ignore[override]
+        return 2 + self.base.n_uniforms
+
+    def _log_weight(self, v: Array, a: Array, b: Array) -> Array:
+        s = jnp.exp(v)
+        return v + self.scale.log_density(s) + self.base.log_normaliser(a * s * s, b * s)
+
+    def log_density(self, t: ArrayLike) -> Array:
+        t, _, dtype = _broadcast_double(t, 0.0)
+
+        def weight(v: Array) -> Array:
+            s = jnp.exp(v)
+            return self.scale.log_density(s) + self.base.log_density(t / s)
+
+        low, high = _zoom(weight, self.low, self.high, t.shape)
+        k = (jnp.arange(4 * self.count) + 0.5).reshape((-1,) + (1,) * t.ndim) / (4 * self.count)
+        logs = weight(low + k * (high - low))
+        return (jax.scipy.special.logsumexp(logs, axis=0) + jnp.log((high - low) / (4 * self.count))).astype(dtype)
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        return self._log_integral(a, b)
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b, dtype = _broadcast_double(a, b)
+        v, weights, _ = self._weights(jnp.asarray(0.5), a, b)
+        s, weights = jnp.exp(v), weights / weights.sum(0)
+        means, variances = self.base.moments(a * s * s, b * s)
+        mean = (weights * s * means).sum(0)
+        variance = (weights * (s * s * variances + jnp.square(s * means - mean))).sum(0)
+        return mean.astype(dtype), variance.astype(dtype)
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b, dtype = _broadcast_double(a, b)
+        s = jnp.exp(self._pick(u, a, b))
+        return (s * self.base.draw(tuple(x.astype(b.dtype) for x in u[2:]), a * s * s, b * s)).astype(dtype)
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b, dtype = _broadcast_double(a, b)
+
+        def objective(v: Array) -> Array:
+            s = jnp.exp(v)
+            return self.scale.penalty(s) + self.base.best(a * s * s, b * s)[1]
+
+        v = jnp.linspace(-45.0, 45.0, 721).reshape((-1,) + (1,) * b.ndim)
+        coarse = v[jnp.argmin(objective(v), 0), ...].reshape(b.shape)
+        low, high = coarse - 0.2, coarse + 0.2
+        for _ in range(60):  # golden section about the best node
+            left, right = low + 0.381966 * (high - low), low + 0.618034 * (high - low)
+            down = objective(left) < objective(right)
+            low, high = jnp.where(down, low, left), jnp.where(down, right, high)
+        s = jnp.exp(0.5 * (low + high))
+        t = s * self.base.best(a * s * s, b * s)[0]
+        value = objective(0.5 * (low + high))
+        nothing = self.scale.penalty(jnp.zeros_like(s)) + self.base.best(jnp.zeros_like(a), jnp.zeros_like(b))[1]
+        return (
+            jnp.where(value < nothing, t, 0.0).astype(dtype),
+            jnp.minimum(value, nothing).astype(dtype),
+        )
+
+    def penalty(self, t: ArrayLike) -> Array:
+        t, _, dtype = _broadcast_double(t, 0.0)
+        v = jnp.linspace(-45.0, 45.0, 7201).reshape((-1,) + (1,) * t.ndim)
+        s = jnp.exp(v)
+        return (self.scale.penalty(s) + self.base.penalty(t / s)).min(0).astype(dtype)
