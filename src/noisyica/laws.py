@@ -48,6 +48,8 @@ from noisyica.special import (
     half_line_moments,
     log_half_line,
     normal_quantile,
+    once,
+    ratio,
 )
 
 Array = jax.Array
@@ -93,6 +95,13 @@ class Law:
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         """A draw from the tilted law, made of ``n_uniforms`` independent uniforms on (0, 1)."""
         raise NotImplementedError
+
+    # Which of a draw's uniforms a mixture may use first, to choose between this law and its atoms.
+    _switch: ClassVar[int] = 0
+
+    def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Log normaliser, and the draw as a function of what replaces ``u[_switch]``: they share their work."""
+        return self.log_normaliser(a, b), lambda v: self.draw((v, *u[1:]), a, b)
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         """The minimiser of a t^2/2 - b t + penalty(t), and the minimum."""
@@ -289,8 +298,8 @@ class Laplace(Law):
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
         up, down, odds = self._sides(a, b)
-        positive = u[0] < jax.nn.sigmoid(odds)
-        size = half_line_draw(u[1], a, jnp.where(positive, up, down))
+        positive = once(jax.nn.sigmoid(odds) - u[0]) > 0
+        size = once(half_line_draw(u[1], a, once(jnp.where(positive, up, down))))
         return jnp.where(positive, size, -size)
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
@@ -308,7 +317,7 @@ class Laplace(Law):
 
 def _quotient(x: Array, a: Array) -> Array:
     """x / a, with 0 / 0 = 0: the minimiser of a t^2 / 2 - x t over t >= 0."""
-    return jnp.where(x > 0, x / a, 0.0)
+    return once(jnp.where(x > 0, x * (1 / a), 0.0))
 
 
 # ------------------------------------------------------------------------- laws without a closed form: random grids
@@ -323,33 +332,36 @@ def _depth(dtype: Any) -> float:
     return 17.0 if dtype == jnp.float32 else 37.0
 
 
-def _grid_draw(u: Uniforms, node: Callable[[Array], Array]) -> Array:
-    r"""Exact draw from a smooth density by a randomly shifted grid; returns the grid position k + u_0.
+Weights = Callable[[Array], "list[Array]"]  # of a grid's shift in [0, 1]: the density at positions shift + 0, 1, 2, ...
+
+
+def _running(weights: list[Array]) -> list[Array]:
+    return list(itertools.accumulate(weights, jnp.add))
+
+
+def _grid_choice(cumulative: list[Array], shift: Array, u: Array) -> Array:
+    r"""Exact draw from a smooth density by a randomly shifted grid; returns the grid position k + shift.
 
     Shift the grid (k + u_0) h by a uniform u_0, then choose node k with probability proportional to the density there.
     The result has density f(t) / (h sum_k f(t_k)), and for an analytic f that falls off at both ends the trapezoid sum
     in the denominator does not depend on the shift (its error is exponentially small in 1 / h): so the draw has
     density f, with no table, no rejection and no interpolation.
     """
-    count = _nodes(u[0].dtype)
-    cumulative = [node(u[0])]
-    for k in range(1, count):
-        cumulative.append(cumulative[-1] + node(k + u[0]))
-    threshold = u[1] * cumulative[-1]
-    chosen = jnp.zeros_like(threshold)
+    threshold = u * cumulative[-1]
+    chosen = shift
     for c in cumulative[:-1]:
         chosen = chosen + (c < threshold)
-    return chosen + u[0]
+    return once(chosen)
 
 
-def _grid_moments(node: Callable[[Array], Array], value: Callable[[Array], Array], dtype: Any) -> tuple[Array, ...]:
+def _grid_moments(weights: Weights, value: Callable[[Array], Array], dtype: Any) -> tuple[Array, ...]:
     """Sum of the nodes' weights, and mean and variance of ``value`` over them, by the trapezoid rule."""
-    k = np.arange(_nodes(dtype)) + 0.5
-    weights = jnp.stack([node(jnp.asarray(x, dtype)) for x in k])
-    values = jnp.stack([value(jnp.asarray(x, dtype)) for x in k])
-    total = weights.sum(0)
-    mean = (weights * values).sum(0) / total
-    return total, mean, (weights * jnp.square(values - mean)).sum(0) / total
+    middle = jnp.asarray(0.5, dtype)
+    w = jnp.stack(weights(middle))
+    values = jnp.stack([value(middle + k) for k in range(w.shape[0])])
+    total = w.sum(0)
+    mean = (w * values).sum(0) / total
+    return total, mean, (w * jnp.square(values - mean)).sum(0) / total
 
 
 @law()
@@ -362,14 +374,15 @@ class Logistic(Law):
 
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
+    _switch: ClassVar[int] = 1
 
     def log_density(self, t: ArrayLike) -> Array:
         size = jnp.abs(jnp.asarray(t))
         return LOG_2 - 2 * size - 2 * jnp.log1p(jnp.exp(-2 * size))
 
     @staticmethod
-    def _grid(a: Array, b: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Array, Array, Array]:
-        """For b >= 0: weight and distance from the mode at a grid position, the step, and the enveloping tilt's mode and peak.
+    def _grid(a: Array, b: Array) -> tuple[Weights, Callable[[Array], Array], Array, Array, Array]:
+        """For b >= 0: weights, distance from the mode at a grid position, the step, and the enveloping tilt's mode and peak.
 
         The grid is even in v, t = base + v + v^3 / 6: fine near 0, where the density bends, coarse in wide Gaussian tails.
         All distances are from the envelope's mode, so that nothing cancels where b^2 / a is huge.
@@ -379,45 +392,53 @@ class Logistic(Law):
         peak = 0.5 * jnp.maximum(b - 2, 0.0) * mode
         slope = jnp.minimum(b, 2.0)  # b - a mode
         # edges, relative to the mode, where the envelope has fallen by ``depth``
-        right = 2 * depth / ((2 - slope) + jnp.sqrt(jnp.square(2 - slope) + 2 * a * depth))
-        flat = jnp.where(b > 2, jnp.sqrt(2 * depth / jnp.maximum(a, 1e-30)), jnp.inf)
+        right = once(2 * depth / ((2 - slope) + jnp.sqrt(jnp.square(2 - slope) + 2 * a * depth)))
+        flat = once(jnp.where(b > 2, jnp.sqrt(2 * depth / jnp.maximum(a, 1e-30)), jnp.inf))
         rest = jnp.maximum(depth - jnp.where(b > 2, 0.5 * a * mode * mode, 0.0), 0.0)
-        beyond = 2 * rest / ((2 + b) + jnp.sqrt(jnp.square(2 + b) + 2 * a * rest))
-        left = jnp.where(flat < mode, -flat, -mode - beyond)
-        base = jnp.clip(-mode, left, right)  # the point of the window that is nearest to t = 0
-        low, high = -_inverse_cubic(base - left), _inverse_cubic(right - base)
-        step = (high - low) / _nodes(b.dtype)
+        beyond = ratio(2 * rest, (2 + b) + jnp.sqrt(jnp.square(2 + b) + 2 * a * rest))
+        left = once(jnp.where(flat < mode, -flat, -mode - beyond))
+        base = once(jnp.clip(-mode, left, right))  # the point of the window that is nearest to t = 0
+        low, high = -_inverse_cubic(once(base - left)), _inverse_cubic(once(right - base))
+        step = once((high - low) * (1 / _nodes(b.dtype)))
 
         def offset(k: Array) -> tuple[Array, Array]:
-            v = low + k * step
-            return base + v * (1 + v * v / 6), 1 + 0.5 * v * v
+            v = once(low + k * step)
+            return once(base + v * (1 + v * v / 6)), 1 + 0.5 * v * v
 
         def node(k: Array) -> Array:
             delta, jacobian = offset(k)
-            t = mode + delta
-            size = jnp.abs(t)
-            inside = jnp.where(t > 0, (slope - 2) * delta, slope * delta + 2 * (t + mode))
-            fold = 1 + jnp.exp(-2 * size)
-            return jnp.exp(inside - 0.5 * a * delta * delta) * jacobian / (fold * fold)
+            t = once(mode + delta)
+            inside = slope * delta + jnp.where(t > 0, -2 * delta, 2 * (t + mode))
+            fold = 1 + jnp.exp(-2 * jnp.abs(t))
+            return once(jnp.exp(inside - 0.5 * a * delta * delta) * jacobian * (1 / (fold * fold)))
 
-        return node, lambda k: offset(k)[0], step, mode, peak
+        def weights(shift: Array) -> list[Array]:
+            return [node(shift + k) for k in range(_nodes(b.dtype))]
+
+        return weights, lambda k: offset(k)[0], step, mode, peak
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        node, distance, step, _, peak = self._grid(a, jnp.abs(b))
-        total = _grid_moments(node, distance, b.dtype)[0]
-        return peak + jnp.log(2 * step * total)
+        weights, _, step, _, peak = self._grid(a, jnp.abs(b))
+        return peak + jnp.log(2 * step * _total(weights(jnp.asarray(0.5, b.dtype))))
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        node, distance, _, mode, _ = self._grid(a, jnp.abs(b))
-        _, mean, variance = _grid_moments(node, distance, b.dtype)
+        weights, distance, _, mode, _ = self._grid(a, jnp.abs(b))
+        _, mean, variance = _grid_moments(weights, distance, b.dtype)
         return _sign(b) * (mode + mean), variance
 
+    def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
+        weights, distance, step, mode, peak = self._grid(a, jnp.abs(b))
+        cumulative = _running(weights(u[0]))
+
+        def finish(v: Array) -> Array:
+            return _sign(b) * (mode + distance(_grid_choice(cumulative, u[0], v)))
+
+        return peak + jnp.log(2 * step * cumulative[-1]), finish
+
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
-        a, b = floating(a, b)
-        node, distance, _, mode, _ = self._grid(a, jnp.abs(b))
-        return _sign(b) * (mode + distance(_grid_draw(u, node)))
+        return self._weigh(u, *floating(a, b))[1](u[1])
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
@@ -441,33 +462,15 @@ class Logistic(Law):
         return 2 * jnp.tanh(t)
 
 
-_STRETCH = 0.2
-
-
-def _stretch(v: Array) -> tuple[Array, Array]:
-    """u = v - c (e^-v - 1), which runs off to the left exponentially fast, and du/dv."""
-    e = jnp.expm1(-v)
-    return v - _STRETCH * e, 1 + _STRETCH + _STRETCH * e
-
-
-def _inverse_stretch(u: Array) -> Array:
-    """A v with _stretch(v) <= u <= 0, and nearly equal: Newton's method from the left of a concave function."""
-    v = jnp.maximum(u, -jnp.log1p(-u / _STRETCH))
-    for _ in range(2):
-        value, slope = _stretch(v)
-        v = v + (u - value) / slope
-    return v
-
-
 def _sign(b: Array) -> Array:
     return jnp.where(b < 0, -1.0, 1.0).astype(b.dtype)
 
 
 def _inverse_cubic(y: Array) -> Array:
     """A v >= 0 with v + v^3 / 6 >= y >= 0, and nearly equal: Newton's method from the right of a convex function."""
-    v = jnp.minimum(y, jnp.cbrt(6 * y))
+    v = jnp.minimum(y, jnp.exp(jnp.log(6 * y) / 3))
     for _ in range(2):
-        v = v - (v * (1 + v * v / 6) - y) / (1 + 0.5 * v * v)
+        v = once(v - (v * (1 + v * v / 6) - y) * (1 / (1 + 0.5 * v * v)))
     return jnp.maximum(v, 0.0)
 
 
@@ -483,6 +486,7 @@ class ExponentialNormal(Law):
     """
 
     n_uniforms: ClassVar[int] = 3
+    _switch: ClassVar[int] = 1
 
     def log_density(self, t: ArrayLike) -> Array:
         t, _, dtype = _broadcast_double(t, 0.0)
@@ -496,50 +500,69 @@ class ExponentialNormal(Law):
         return jnp.where(t == 0, jnp.inf, value).astype(dtype)
 
     @staticmethod
-    def _grid(a: Array, b: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array], Array, Array]:
-        """Weight and s at grid position k, the step, and the value of g at the reference point ``centre``.
+    def _grid(a: Array, b: Array) -> tuple[Weights, Callable[[Array], Array], Array, Array]:
+        """Weights, s at a grid position, the step, and the value of g at the reference point ``centre``.
 
-        The density of log s falls slowly to the left, like s: the grid is even in v, log(s / centre) = v - c (e^-v - 1).
+        The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v and
+        s / centre = (1 + c) y^5 / (c + y^4): like y on the right, like y^5 on the left.
         """
         dtype = b.dtype
         tiny = 1e-30
         b2 = b * b
-        q = jnp.where(b2 > 0, b2 / (2 * jnp.maximum(a, tiny)), 0.0)
+        q = once(jnp.where(b2 > 0, b2 * (0.5 / jnp.maximum(a, tiny)), 0.0))
         # The rightmost critical point of g is left of s0; beyond it g(u) <= g(u0) - s0 (e^v - 1 - v), v = u - u0.
-        far = jnp.cbrt(2 * q / jnp.maximum(a, tiny) + 1 / jnp.maximum(a, tiny))
-        s0 = jnp.minimum(far, 1 + 0.5 * q)
+        far = jnp.exp(jnp.log((2 * q + 1) / jnp.maximum(a, tiny)) / 3)
+        s0 = once(jnp.minimum(far, 1 + 0.5 * q))
 
         def g(s: Array) -> Array:
             r = 1 / (1 + a * s * s)
-            return 0.5 * jnp.log(s * s * r) - s + 0.5 * b2 * s * s * r
+            return once(0.5 * jnp.log(s * s * r) - s + 0.5 * b2 * s * s * r)
 
         centre = s0
         for _ in range(3):  # towards the mode; any point will do as a reference, a good one gives a tight window
             r = 1 / (1 + a * centre * centre)
-            pull = b2 * centre * centre * r * r
-            slope = r - centre + pull
+            pull = once(b2 * centre * centre * r * r)
+            slope = once(r - centre + pull)
             curvature = centre + 2 * (1 - r) * r - 2 * pull * (2 * r - 1)
-            centre = jnp.clip(centre * (1 + slope / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * centre)), 0.1 * s0, s0)
+            move = slope * (1 / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * centre))
+            centre = once(jnp.clip(centre * (1 + move), 0.1 * s0, s0))
         small = jnp.minimum(1.0, s0)
         g0, gc, g1 = g(s0), g(centre), g(small)
-        centre = jnp.where(g1 > gc, small, centre)
-        top = jnp.maximum(gc, g1)
-        drop = jnp.maximum(_depth(dtype) - (top - g0), 0.0) / s0
-        right = jnp.log(s0 / centre) + jnp.log1p(drop + jnp.sqrt(2 * drop))
-        left = ExponentialNormal._left_edge(a, b2, q, s0, g0, top, dtype) - jnp.log(centre)
-        low = _inverse_stretch(left)
-        step = (right - low) / _nodes(dtype)
+        centre = once(jnp.where(g1 > gc, small, centre))
+        top = once(jnp.maximum(gc, g1))
+        drop = ratio(jnp.maximum(_depth(dtype) - (top - g0), 0.0), s0)
+        right = jnp.log(s0) - jnp.log(centre) + jnp.log1p(drop + jnp.sqrt(2 * drop))
+        left = once(ExponentialNormal._left_edge(a, b2, q, s0, g0, top, dtype) - jnp.log(centre))
         r_c = 1 / (1 + a * centre * centre)
-        lift = 0.5 * b2 * centre * centre * r_c * r_c
+        lift = once(0.5 * b2 * centre * centre * r_c * r_c)
+        # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
+        bend = once(jnp.maximum(0.07 * r_c * r_c, 1e-24))
+        # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes (log(1.07) < 0.07)
+        tangent, asymptote = left * (1 + bend) * (1 / (1 + 5 * bend)), 0.2 * (left - 0.07 + jnp.log(bend))
+        low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - 0.07))
+        step = once((right - low) * (1 / _nodes(dtype)))
 
-        def node(k: Array) -> Array:
-            # g(u) - g(log centre), every term relative to the centre: exact even where b^2 / a is enormous
-            u, jacobian = _stretch(low + k * step)
-            e1 = jnp.expm1(u)
-            ratio = 1 / (r_c + (1 - r_c) * jnp.square(1 + e1))  # r / r_c
-            return jnp.exp(u - centre * e1 + lift * ratio * e1 * (e1 + 2)) * jnp.sqrt(ratio) * jacobian
+        def place(x: Array) -> tuple[Array, Array, Array]:
+            """s / centre - 1 (with no cancellation), s / centre and its derivative in v, for y = 1 + x."""
+            y = 1 + x
+            y2 = y * y
+            y4 = y2 * y2
+            inverse = 1 / (bend + y4)
+            scale = (1 + bend) * y * y4 * inverse
+            return once(x * (y4 + bend * (y4 + (1 + y) * (1 + y2))) * inverse), scale, scale * (5 * bend + y4) * inverse
 
-        return node, lambda k: centre * jnp.exp(_stretch(low + k * step)[0]), step, top
+        def weights(shift: Array) -> list[Array]:
+            x, growth = jnp.expm1(once(low + shift * step)), jnp.expm1(step)
+            result = []
+            for _ in range(_nodes(dtype)):
+                # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
+                e1, scale, slope = place(x)
+                gain = 1 / (r_c + (1 - r_c) * (scale * scale))  # r / r_c
+                result.append(once(jnp.exp(e1 * (lift * gain * (e1 + 2) - centre)) * jnp.sqrt(gain) * slope))
+                x = once(x + (1 + x) * growth)
+            return result
+
+        return weights, lambda k: centre * (1 + place(jnp.expm1(once(low + k * step)))[0]), step, top
 
     @staticmethod
     def _left_edge(a: Array, b2: Array, q: Array, s0: Array, g0: Array, top: Array, dtype: Any) -> Array:
@@ -552,46 +575,53 @@ class ExponentialNormal(Law):
         # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
         s_low = jnp.exp(edge)
         for _ in range(3):
-            room = log_width + q - s_low - level
-            gained = level + s_low - log_width
-            bound = jnp.sqrt(jnp.maximum(gained, 0.0) / jnp.maximum(a * room, 1e-30))
-            s_low = jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low)
+            room = once(log_width + q - s_low - level)
+            gained = once(level + s_low - log_width)
+            bound = jnp.sqrt(jnp.maximum(gained, 0.0) * (1 / jnp.maximum(a * room, 1e-30)))
+            s_low = once(jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low))
         # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1, g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
-        kappa = a * s0 * s0
-        c = q * r0 * kappa
+        kappa = once(a * s0 * s0)
+        c = once(q * r0 * kappa)
         fall = jnp.maximum(g0 - level, 0.0)
 
         def surplus(w: Array) -> Array:
-            return c * w / (1 + kappa + w) - 0.5 * s0 * jnp.log1p(w) - fall
+            return c * w * (1 / (1 + kappa + w)) - 0.5 * s0 * jnp.log1p(w) - fall
 
-        tau = 2 * fall / s0
-        sharp = 1.3 * (tau + jnp.sqrt(2 * tau)) + 1e-6
-        known = jnp.square(s0 / s_low) - 1
+        tau = ratio(2 * fall, s0)
+        sharp = once(1.3 * (tau + jnp.sqrt(2 * tau)) + 1e-6)
+        known = jnp.square(ratio(s0, s_low)) - 1
         proved = (sharp < known) & (surplus(sharp) > 0) & (surplus(known) > 0)
         return jnp.where(proved, jnp.log(s0) - 0.5 * jnp.log1p(sharp), jnp.log(s_low))
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        node, value, step, top = self._grid(a, b)
-        return top + jnp.log(step * _grid_moments(node, value, b.dtype)[0])
+        weights, _, step, top = self._grid(a, b)
+        return top + jnp.log(step * _total(weights(jnp.asarray(0.5, b.dtype))))
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        node, value, _, _ = self._grid(a, b)
+        weights, value, _, _ = self._grid(a, b)
 
         def variance_given(k: Array) -> Array:
             s2 = jnp.square(value(k))
             return s2 / (1 + a * s2)
 
         # the conditional mean is b times the conditional variance
-        _, within, spread = _grid_moments(node, variance_given, b.dtype)
+        _, within, spread = _grid_moments(weights, variance_given, b.dtype)
         return b * within, within + b * b * spread
 
+    def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
+        weights, value, step, top = self._grid(a, b)
+        cumulative = _running(weights(u[0]))
+
+        def finish(v: Array) -> Array:
+            s = once(value(_grid_choice(cumulative, u[0], v)))
+            return s * Normal().draw(u[2:], once(a * s * s), b * s)
+
+        return top + jnp.log(step * cumulative[-1]), finish
+
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
-        a, b = floating(a, b)
-        node, value, _, _ = self._grid(a, b)
-        s = value(_grid_draw(u, node))
-        return s * Normal().draw(u[2:], a * s * s, b * s)
+        return self._weigh(u, *floating(a, b))[1](u[1])
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
@@ -647,6 +677,10 @@ class SymmetricNormals(Law):
     weights: ArrayLike = (0.5, 0.5)
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "means", _as_vector(self.means))
+        object.__setattr__(self, "weights", _as_vector(self.weights))
 
     def _classes(self) -> list[tuple[Array, Array]]:
         """(mean, log weight) of each of the 2 K + 1 normals."""
@@ -717,6 +751,11 @@ class SymmetricNormals(Law):
         return (weight * t * shrunk).sum(-1), weight.sum(-1)
 
 
+def _as_vector(values: Any) -> Any:
+    """Sequences of numbers as one array, so that learning does not change the structure of the pytree."""
+    return np.asarray(values, float) if isinstance(values, (tuple, list)) else values
+
+
 def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
     """Weights proportional to ``counts``, kept off 0: a class or a switch that is never used could never come back."""
     weights = counts / jnp.maximum(counts.sum(-1, keepdims=True), 1e-30)
@@ -755,6 +794,10 @@ class Mixture(Law):
 
     laws: tuple[Law, ...]
     weights: ArrayLike
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "laws", tuple(self.laws))
+        object.__setattr__(self, "weights", _as_vector(self.weights))
 
     def _atoms(self) -> list[bool]:
         return [isinstance(x, Dirac) for x in self.laws]
@@ -812,21 +855,25 @@ class Mixture(Law):
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        _, weights = self._log_terms([x.log_normaliser(a, b) for x in self.laws])
-        if self._slab is not None:
-            # The slab comes first, on [0, w): u / w is then a fresh uniform, at full resolution.
-            first = self._slab
-            order = [first] + [k for k in range(len(self.laws)) if k != first]
-            on = weights[first]
-            slab = (jnp.clip(u[0] / jnp.maximum(on, 1e-30), 1e-30, 1 - float(jnp.finfo(b.dtype).epsneg)), *u[1:])
-            draws = [self.laws[first].draw(slab, a, b)] + [self.laws[k].draw((), a, b) for k in order[1:]]
-        else:
+        if self._slab is None:
             order = list(range(len(self.laws)))
-            draws = [x.draw(u[1:], a, b) for x in self.laws]
+            switch = u[0]
+            logs, draws = [x.log_normaliser(a, b) for x in self.laws], [x.draw(u[1:], a, b) for x in self.laws]
+            weights = self._log_terms(logs)[1]
+        else:
+            # The slab comes first, on [0, w): u / w is then a fresh uniform, at full resolution.
+            slab = self.laws[self._slab]
+            order = [self._slab] + [k for k in range(len(self.laws)) if k != self._slab]
+            switch = u[slab._switch]
+            log_slab, finish = slab._weigh(u, a, b)
+            logs = [log_slab if k == self._slab else x.log_normaliser(a, b) for k, x in enumerate(self.laws)]
+            weights = [once(w) for w in self._log_terms(logs)[1]]
+            fresh = jnp.clip(switch * (1 / jnp.maximum(weights[self._slab], 1e-30)), 1e-30, 1 - jnp.finfo(b.dtype).epsneg)
+            draws = [finish(once(fresh))] + [self.laws[k].draw((), a, b) for k in order[1:]]
         result = draws[-1]
         bounds = list(itertools.accumulate((weights[k] for k in order[:-1]), jnp.add))
         for value, bound in reversed(list(zip(draws[:-1], bounds, strict=True))):
-            result = jnp.where(u[0] < bound, value, result)
+            result = jnp.where(switch < bound, value, result)
         return result
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:

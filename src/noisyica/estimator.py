@@ -1,0 +1,406 @@
+"""The scikit-learn face of the library."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from noisyica import initialise, learning, priors, storage
+from noisyica._array import cast, double_precision, to_numpy
+from noisyica.laws import Law
+from noisyica.learning import Run, Schedule, Settings, State
+from noisyica.model import Model, RandomState
+from noisyica.priors import Prior
+from noisyica.progress import Reporter
+from noisyica.statistics import Parameters
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "algorithm": ("saem", "mcem", "sem"),
+    "sampler": ("gibbs", "metropolis"),
+    "mean": ("free", "zero"),
+    "mixing_prior": (None,),
+    "dtype": ("float32", "float64"),
+}
+
+
+class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Probabilistic (noisy) independent component analysis by maximum likelihood.
+
+    Learns ``x = mean + A beta + sigma eps``, the coefficients ``beta`` being hidden, independent and usually sparse, by a stochastic EM.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of components p; may exceed the number of columns. "auto" takes the number of principal variances above what noise
+        alone would give.
+    prior : str, Prior or Law, default="bg"
+        The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te" or "teoff", or an object of
+        :mod:`noisyica.priors` or :mod:`noisyica.laws`.
+    algorithm : {"saem", "mcem", "sem"}, default="saem"
+        Stochastic approximation EM, Monte-Carlo EM, or stochastic EM.
+    sampler : {"gibbs", "metropolis"}, default="gibbs"
+        Exact conditional draws, or the paper's proposals from the prior.
+    mean : {"free", "zero"}, default="free"
+        Whether a mean is learnt. (Priors with a random offset have none.)
+    mixing_prior : None
+        Maximum likelihood for A.
+    init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
+        Where to start. "auto" is FastICA where it applies, else scaled principal components.
+    n_draws : int, default=10
+        Sweeps an iteration of "mcem".
+    burn_in : float, default=0.5
+        Share of ``max_iter`` during which the step is 1.
+    kappa : float, default=0.75
+        After burn-in the step of "saem" is t^-kappa, 0.5 < kappa <= 1.
+    max_iter : int, default=1000
+        Most iterations.
+    tol : float, default=1e-3
+        "saem" stops after burn-in when, three times in a row, the means of the two halves of the last 100 iterations differ by less than
+        this share in the noise, the components' norms and the prior's parameters. 0 runs all iterations.
+    dtype : {"float32", "float64"}, default="float32"
+        Of the sampler; sums and the M-step are always in float64.
+    random_state : int, RandomState or None, default=None
+        Decides everything random.
+    verbose : bool, default=True
+        Show progress on a terminal when the fit takes more than a second.
+
+    Attributes
+    ----------
+    components_ : array (p, d)
+        The components, by decreasing explained variance. Where the prior is symmetric, the largest entry of each is positive.
+    mixing_ : array (d, p)
+        A, the transpose of ``components_``.
+    mean_ : array (d,)
+    noise_variance_ : float
+    prior_ : Prior
+        The prior with the parameters learnt.
+    model_ : Model
+        All of the above as a :class:`noisyica.Model`.
+    explained_variance_, explained_variance_ratio_ : array (p,)
+        Variance of x that each component explains, and its share of the total.
+    history_ : dict of arrays
+        ``iteration``, ``noise_variance``, ``column_norms``, ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : array
+
+    Examples
+    --------
+    >>> from noisyica import NoisyICA
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data
+    >>> ica = NoisyICA(n_components=10, prior="bg", max_iter=200, tol=0, random_state=0).fit(X)
+    >>> ica.components_.shape
+    (10, 64)
+    >>> ica.transform(X[:5]).shape
+    (5, 10)
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        prior: str | Prior | Law = "bg",
+        algorithm: str = "saem",
+        sampler: str = "gibbs",
+        mean: str = "free",
+        mixing_prior: str | None = None,
+        init: Any = "auto",
+        n_draws: int = 10,
+        burn_in: float = 0.5,
+        kappa: float = 0.75,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        dtype: str = "float32",
+        random_state: RandomState = None,
+        verbose: bool = True,
+    ) -> None:
+        self.n_components = n_components
+        self.prior = prior
+        self.algorithm = algorithm
+        self.sampler = sampler
+        self.mean = mean
+        self.mixing_prior = mixing_prior
+        self.init = init
+        self.n_draws = n_draws
+        self.burn_in = burn_in
+        self.kappa = kappa
+        self.max_iter = max_iter
+        self.tol = tol
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------------------- fit
+
+    @double_precision
+    def fit(self, X: Any, y: Any = None) -> NoisyICA:
+        """Learn the components.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        prior = to_numpy(priors.get(self.prior))
+        free_mean = self.mean == "free" and not prior.has_offset
+        X, centre, unit = _standardise(X, free_mean)
+        rng = check_random_state(self.random_state)
+        key = jax.random.key(rng.randint(2**31 - 1))
+        p = self._number_of_components(X)
+        starts = self._starts(X, p, prior.rescaled(unit), unit, rng)
+        settings = Settings(self.algorithm, self.sampler, free_mean, self.n_draws if self.algorithm == "mcem" else 1, self.dtype)
+        schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa))
+        monitor = _Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0)
+        with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
+
+            def watch(done: int, state: State, history: dict[str, np.ndarray]) -> bool:
+                reporter.update(done, f"noise variance {float(history['noise_variance'][-1]) * unit**2:.4g}")
+                return monitor.converged(history)
+
+            data = learning.prepare(X, self.dtype)
+            start = learning.best_start(data, starts, key, settings)
+            run = learning.learn(data, start, key, settings, schedule, self.max_iter, watch)
+        self._finish(run, prior, centre, unit, float(data.moments.xx))
+        self.converged_ = monitor.done
+        if self.tol > 0 and self.algorithm == "saem" and not self.converged_ and self.max_iter > 200:
+            warnings.warn(
+                f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_parameters(self) -> None:
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+                raise ValueError(f"{name}={value!r} is not known. Choose {' or '.join(repr(a) for a in allowed)}.")
+        n = self.n_components
+        if isinstance(n, str) or n is None:
+            if n != "auto":
+                raise ValueError(f"n_components must be a positive integer or 'auto'; got {n!r}.")
+        elif not isinstance(n, Integral) or isinstance(n, bool):
+            raise TypeError(f"n_components must be a positive integer or 'auto'; got {n!r}, a {type(n).__name__}.")
+        elif n < 1:
+            raise ValueError(f"n_components must be at least 1; got {n}.")
+        for name, least in (("max_iter", 1), ("n_draws", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
+                raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.")
+
+    def _number_of_components(self, X: np.ndarray) -> int:
+        return initialise.count_above_noise(X) if self.n_components == "auto" else int(self.n_components)
+
+    def _starts(self, X: np.ndarray, p: int, prior: Prior, unit: float, rng: np.random.RandomState) -> list[Parameters]:
+        """The parameters to start from, or several to choose among."""
+        if isinstance(self.init, str):
+            if self.init not in initialise.METHODS:
+                names = ", ".join(repr(m) for m in initialise.METHODS)
+                raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
+            methods = prior.starts if self.init == "auto" else (self.init,)
+            found = [initialise.start(X, p, prior, method, rng) for method in methods]
+        else:
+            A = check_array(self.init, dtype=np.float64, input_name="init") / unit
+            if A.shape != (X.shape[1], p):
+                raise ValueError(f"init has shape {A.shape}, but must be (n_features, n_components) = {(X.shape[1], p)}.")
+            found = [(A, initialise.start(X, p, prior, "pca", rng)[1])]
+        zero = np.zeros(X.shape[1])
+        return [cast(Parameters(A, zero, noise, prior), float) for A, noise in found]  # type: ignore[arg-type]
+
+    def _finish(self, run: Run, prior: Prior, centre: np.ndarray, unit: float, total: float) -> None:
+        """Back to the units of X; sort the components, fix their signs and keep the history."""
+        parameters: Parameters = to_numpy(run.state.parameters)
+        statistics = run.state.statistics
+        spread = np.asarray(jnp.diag(statistics.bb) - statistics.b**2)
+        A = np.asarray(parameters.A) * unit
+        explained = np.maximum(spread, 0.0) * np.square(A).sum(0)
+        order = np.argsort(-explained, kind="stable")
+        A, explained = A[:, order], explained[order]
+        if prior.symmetric:
+            peak = A[np.abs(A).argmax(0), np.arange(A.shape[1])]
+            A = A * np.where(peak < 0, -1.0, 1.0)
+        self.mixing_ = A
+        self.components_ = A.T
+        self.mean_ = centre + np.asarray(parameters.mean) * unit
+        self.noise_variance_ = float(parameters.sigma2) * unit**2
+        self.prior_ = parameters.prior.rescaled(1 / unit)
+        self.explained_variance_ = explained
+        self.explained_variance_ratio_ = explained / (total * unit**2)
+        self.n_iter_ = int(run.state.t)
+        self.history_ = _history(run.history, parameters.prior, unit, A.shape[0], order)
+        self.fit_time_ = run.seconds
+
+    @property
+    def model_(self) -> Model:
+        """The fitted parameters as a :class:`noisyica.Model`."""
+        check_is_fitted(self)
+        return Model(self.mixing_, self.mean_, self.noise_variance_, self.prior_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    # ----------------------------------------------------------------------------------------- use of what was learnt
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Posterior mean of the coefficients of each row, (n, p): a function of the row and the fitted model alone."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return self.model_.posterior_mean(X, random_state=0)
+
+    def inverse_transform(self, B: Any) -> np.ndarray:
+        """The data that coefficients stand for, mean + A beta, (n, d)."""
+        check_is_fitted(self)
+        B = check_array(B, dtype=np.float64, input_name="B")
+        if B.shape[1] != self.components_.shape[0]:
+            raise ValueError(f"B has {B.shape[1]} columns, but there are {self.components_.shape[0]} components.")
+        return self.mean_ + B @ self.components_
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows from the fitted model: (X, beta)."""
+        return self.model_.sample(n_samples, random_state)
+
+    # -------------------------------------------------------------------------------------------------- save and load
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a .npz file (plain arrays and text, no pickle).
+
+        Examples
+        --------
+        >>> import tempfile, os
+        >>> from noisyica import NoisyICA
+        >>> from sklearn.datasets import load_iris
+        >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(load_iris().data)
+        >>> path = os.path.join(tempfile.mkdtemp(), "iris.npz")
+        >>> ica.save(path)
+        >>> NoisyICA.load(path).noise_variance_ == ica.noise_variance_
+        True
+        """
+        check_is_fitted(self)
+        settings = self.get_params(deep=False)
+        arrays = {name: np.asarray(getattr(self, name)) for name in _SAVED_ARRAYS}
+        arrays |= {f"history_{name}": values for name, values in self.history_.items()}
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in_"] = self.feature_names_in_.astype(str)
+        if not isinstance(settings["init"], str):
+            arrays["init"] = np.asarray(settings.pop("init"), float)
+        if not isinstance(settings["prior"], str):
+            settings["prior"] = priors.to_plain(priors.get(settings["prior"]))
+        if not (settings["random_state"] is None or isinstance(settings["random_state"], Integral)):
+            settings["random_state"] = None
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
+        storage.write(path, arrays, {"settings": plain, "prior_": priors.to_plain(self.prior_)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> NoisyICA:
+        """Read an estimator that :meth:`save` wrote."""
+        arrays, description = storage.read(path)
+        try:
+            settings = description["settings"]
+            if isinstance(settings["prior"], dict):
+                settings["prior"] = priors.from_plain(settings["prior"])
+            if "init" in arrays:
+                settings["init"] = arrays.pop("init")
+            new = cls(**settings)
+            new.prior_ = to_numpy(priors.from_plain(description["prior_"]))
+            new.history_ = {k.removeprefix("history_"): arrays.pop(k) for k in list(arrays) if k.startswith("history_")}
+            for name in _SAVED_ARRAYS:
+                value = arrays[name]
+                setattr(new, name, value if value.ndim else value.item())
+            if "feature_names_in_" in arrays:
+                new.feature_names_in_ = arrays["feature_names_in_"].astype(object)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a model saved by noisyica, or is damaged ({error}).") from error
+        new.mixing_ = new.components_.T
+        return new
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+
+_SAVED_ARRAYS = (
+    "components_", "mean_", "noise_variance_", "explained_variance_", "explained_variance_ratio_", "n_iter_", "converged_",
+    "fit_time_", "n_features_in_",
+)  # fmt: skip
+
+
+def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray, float]:
+    """Rows with their mean removed (if it is free), in units of their root mean square; the mean, and the unit.
+
+    Dividing by the largest entry first keeps squares of huge and tiny data within range.
+    """
+    size = float(np.abs(X).max())
+    if size == 0:
+        raise ValueError("All entries of X are zero: there is nothing to decompose.")
+    X = np.asarray(X, np.float64) / size
+    centre = X.mean(0) if free_mean else np.zeros(X.shape[1])
+    X = X - centre
+    rms = float(np.sqrt(np.square(X).mean()))
+    if rms < 1e-13 or not (X.max(0) > X.min(0)).any():
+        raise ValueError("X is constant: all its rows are the same, so there is nothing to decompose.")
+    X /= rms
+    return X, centre * size, size * rms
+
+
+class _Monitor:
+    """Stops SAEM when the two halves of a window of its trace agree, three looks in a row."""
+
+    WINDOW, PATIENCE = 100, 3
+
+    def __init__(self, burn_in: int, tol: float) -> None:
+        self._burn_in, self._tol, self._agreed, self._seen = burn_in, tol, 0, 0
+        self.done = False
+
+    def converged(self, history: dict[str, np.ndarray]) -> bool:
+        """Look at the history so far."""
+        now = len(history["noise_variance"])
+        if self._tol == 0 or now - self._burn_in < self.WINDOW or now - self._seen < self.WINDOW // 4:
+            return False
+        self._seen = now
+        half = self.WINDOW // 2
+        agree = True
+        for values in history.values():
+            first, second = values[-2 * half : -half].mean(0), values[-half:].mean(0)
+            scale = np.maximum(np.abs(values[-2 * half :]).max(), 1e-12)
+            agree &= bool((np.abs(first - second) <= self._tol * scale).all())
+        self._agreed = self._agreed + 1 if agree else 0
+        self.done = self._agreed >= self.PATIENCE
+        return self.done
+
+
+def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, order: np.ndarray) -> dict[str, np.ndarray]:
+    """The trace in the units of X, the prior's parameters under their own names."""
+    noise = raw["noise_variance"] * unit**2
+    table = {
+        "iteration": np.arange(1, len(noise) + 1),
+        "noise_variance": noise,
+        "column_norms": raw["column_norms"][:, order] * unit,
+        # expected log density of x given its coefficients, at the M-step's optimum, for a row
+        "gaussian_log_likelihood": -0.5 * d * (np.log(2 * np.pi * noise) + 1),
+    }
+    count = sum(name.startswith("prior") for name in raw)
+    rows = [learning.prior_with(prior, [raw[f"prior{i}"][t] for i in range(count)]).parameters for t in range(len(noise))]
+    for name in rows[0]:
+        table[name] = np.array([row[name] for row in rows])
+    return table

@@ -1,0 +1,125 @@
+"""Where learning starts: the mixing matrix and the noise, for data already centred (unless the mean is zero) and scaled."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+
+from noisyica.priors import Prior
+
+METHODS = ("auto", "pca", "fastica", "random")
+"""Starts by name; "auto" tries those that the prior proposes (``Prior.starts``) and keeps the best."""
+MAX_ROWS = 20_000
+"""Starts look at no more rows than this: they need to be near, not exact."""
+
+
+def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (all of them, decreasing) and directions (columns) of the rows about zero."""
+    n, d = X.shape
+    if n < d:
+        _, values, directions = np.linalg.svd(X, full_matrices=False)
+        return np.square(values) / n, directions.T
+    values, vectors = np.linalg.eigh(X.T @ X / n)
+    return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+
+def count_above_noise(X: np.ndarray) -> int:
+    """How many principal variances exceed what noise alone would give (the Marchenko-Pastur edge), at least one.
+
+    The noise level is the median variance over that of pure noise (Gavish and Donoho, 2014).
+    """
+    n, d = X.shape
+    variances = principal(X)[0][: min(n - 1, d)]
+    if variances.size < 2 or variances[0] <= 0:
+        return 1
+    ratio = min(n, d) / max(n, d)
+    low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2
+    x = np.linspace(low, high, 2001)
+    density = np.sqrt(np.maximum((high - x) * (x - low), 0)) / np.maximum(x, 1e-12)
+    median = x[np.searchsorted(np.cumsum(density), density.sum() / 2)]
+    edge = np.median(variances) * high / median
+    return int(np.clip((variances > 1.02 * edge).sum(), 1, max(1, min(n - 1, d) - 1)))
+
+
+def start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, float]:
+    """Mixing matrix (d, p) and noise variance to start from.
+
+    Columns are scaled so that coefficients have the prior's variance. What PCA or FastICA cannot give (p > d, or more components than
+    rows) is filled with random directions.
+    """
+    if len(X) > MAX_ROWS:
+        X = X[rng.choice(len(X), MAX_ROWS, replace=False)]
+    centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
+    n, d = X.shape
+    variances, directions = principal(centred)
+    total = variances.sum()
+    available = int((variances > 1e-10 * max(total, 1e-300)).sum())
+    kept = min(p, available, max(n - 1, 1))
+    noise = max(float(variances[kept:].sum()), 1e-3 * float(total)) / d
+    columns = directions[:, :kept] * np.sqrt(variances[:kept])
+    if method == "random" or kept == 0:
+        columns, kept = columns[:, :0], 0
+        noise = 0.5 * float(total) / d
+    elif method != "pca" and kept > 1:
+        scores = centred @ directions[:, :kept] / np.sqrt(variances[:kept])
+        columns = columns @ _FINDERS[method](scores, rng)
+    if kept < p:
+        extra = rng.normal(size=(d, p - kept))
+        size = np.sqrt(total / max(p, 1)) if kept == 0 else np.sqrt(np.square(columns).sum(0).min())
+        columns = np.hstack([columns, extra * size / np.linalg.norm(extra, axis=0)])
+    if prior.has_offset and kept:
+        columns[:, :kept] = _with_offset(X, centred, columns[:, :kept])
+    if kept:  # scale: the coefficients that least squares gives should have the prior's variance
+        columns = columns * np.sqrt(np.square(centred @ np.linalg.pinv(columns).T).mean(0))
+    return columns / np.sqrt(max(prior.variance(), 1e-3)), max(noise, 1e-12 * float(total) / d)
+
+
+def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """FastICA: the matrix whose columns are the independent directions of whitened scores."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
+        ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-4, random_state=rng).fit(scores)
+    mixing = np.asarray(ica.mixing_)
+    return mixing if np.isfinite(mixing).all() else np.eye(scores.shape[1])
+
+
+def _unit_rows(scores: np.ndarray, share: float) -> np.ndarray:
+    """The longest ``share`` of the rows, made of length one: what is left when each row has a scale of its own."""
+    size = np.linalg.norm(scores, axis=1)
+    longest = np.argsort(-size, kind="stable")[: max(int(share * len(size)), 2)]
+    return scores[longest] / np.maximum(size[longest, None], 1e-300)
+
+
+def _independent_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """FastICA on the directions of the rows: for ternary coefficients with a common scale, where most are on."""
+    return _independent(_unit_rows(scores, 0.9), rng)
+
+
+def _dense_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """The directions in which most rows lie: for ternary coefficients with a common scale, where few are on.
+
+    A row with just one component on lies along that component, and when few are on no other direction has as many rows.
+    """
+    unit = _unit_rows(scores, 0.6)[:3000]
+    cosine = np.abs(unit @ unit.T)
+    density = np.exp(80 * (cosine - 1)).sum(0)
+    found = []
+    for _ in range(scores.shape[1]):
+        i = int(np.argmax(density))
+        near = unit[cosine[i] > 0.95]
+        centre = (np.sign(near @ unit[i])[:, None] * near).sum(0)
+        found.append(centre / np.linalg.norm(centre))
+        density = np.where(cosine[i] > 0.9, 0.0, density)
+    return np.array(found).T
+
+
+_FINDERS = {"fastica": _independent, "directions": _independent_directions, "clusters": _dense_directions}
+
+
+def _with_offset(X: np.ndarray, centred: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Add to the columns, found in rows without their means, what the means say: the offset is independent of the coefficients."""
+    sources = centred @ np.linalg.pinv(columns).T
+    return X.T @ sources @ np.linalg.pinv(sources.T @ sources)

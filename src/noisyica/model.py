@@ -1,0 +1,236 @@
+"""A model with given parameters: simulation, posterior, complete-data density."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from sklearn.utils import check_array, check_random_state
+
+from noisyica import priors
+from noisyica._array import cast, double_precision, to_numpy
+from noisyica.laws import Law
+from noisyica.priors import Channel, Prior
+from noisyica.special import LOG_2PI
+from noisyica.statistics import Block, Parameters, channel
+
+RandomState = int | np.integer[Any] | np.random.RandomState | None
+ROWS = 4096
+"""Rows that are sampled at a time."""
+
+
+class Model:
+    """The model x = mean + A beta + sigma eps with all its parameters known.
+
+    Parameters
+    ----------
+    mixing : array (d, p)
+        A; its columns are the components.
+    mean : array (d,), optional
+        mu0; zero by default. Priors with a random offset have none.
+    noise_variance : float
+        sigma^2.
+    prior : str, Prior or Law
+        The law of beta: a short name, or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from noisyica import Model, priors
+    >>> A = np.random.default_rng(0).normal(size=(10, 3))
+    >>> model = Model(mixing=A, noise_variance=0.25, prior=priors.BernoulliGaussian(alpha=0.8))
+    >>> X, beta = model.sample(100, random_state=0)
+    >>> model.posterior_sample(X, n_draws=5, random_state=0).shape
+    (5, 100, 3)
+    """
+
+    def __init__(
+        self,
+        mixing: Any,
+        mean: Any = None,
+        noise_variance: float = 1.0,
+        prior: str | Prior | Law = "log",
+    ) -> None:
+        self.mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
+        d = self.mixing.shape[0]
+        self.mean = np.zeros(d) if mean is None else np.array(mean, float)
+        if self.mean.shape != (d,) or not np.isfinite(self.mean).all():
+            raise ValueError(f"mean must be {d} finite numbers, one for each row of mixing; got shape {self.mean.shape}.")
+        if not (np.isscalar(noise_variance) and np.isfinite(noise_variance) and noise_variance > 0):
+            raise ValueError(f"noise_variance must be one positive number; got {noise_variance!r}.")
+        self.noise_variance = float(noise_variance)
+        with jax.enable_x64(True):
+            self.prior: Prior = to_numpy(priors.get(prior))
+        if self.prior.has_offset and self.mean.any():
+            raise ValueError(f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean out.")
+
+    def __repr__(self) -> str:
+        d, p = self.mixing.shape
+        return f"Model({p} components in {d} dimensions, noise_variance={self.noise_variance:.4g}, prior={self.prior!r})"
+
+    # ------------------------------------------------------------------------------------------------- simulation
+
+    @double_precision
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows from the model.
+
+        Returns
+        -------
+        X : array (n_samples, d)
+        beta : array (n_samples, p)
+            The coefficients that they were made of.
+        """
+        if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
+            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
+        keys = jax.random.split(_key(random_state), 2)
+        prior = cast(self.prior, float)
+        latent = prior.start(keys[0], self.mixing.shape[1], int(n_samples), float)
+        beta = np.asarray(prior.coefficients(latent)).T
+        offset = np.asarray(prior.offset(latent))[:, None]
+        noise = np.asarray(jax.random.normal(keys[1], (int(n_samples), self.mixing.shape[0]), float))
+        return self.mean + offset + beta @ self.mixing.T + np.sqrt(self.noise_variance) * noise, beta
+
+    @double_precision
+    def complete_log_density(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
+        """log p(x, beta) of each row, the sum of the log likelihood of x given beta and the log prior density of beta.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        beta : array (n, p)
+        offset : array (n,), optional
+            For priors with a random offset.
+        """
+        X = self._check(X)
+        beta = check_array(beta, dtype=np.float64, input_name="beta")
+        if beta.shape != (len(X), self.mixing.shape[1]):
+            raise ValueError(f"beta must have shape {(len(X), self.mixing.shape[1])}, a row for each row of X; got {beta.shape}.")
+        m = np.zeros(len(X)) if offset is None else np.asarray(offset, float)
+        residual = X - self.mean - m[:, None] - beta @ self.mixing.T
+        d = X.shape[1]
+        gaussian = -0.5 * np.square(residual).sum(1) / self.noise_variance - 0.5 * d * (LOG_2PI + np.log(self.noise_variance))
+        return gaussian + np.asarray(cast(self.prior, float).log_density(jnp.asarray(beta.T), jnp.asarray(m)))
+
+    # -------------------------------------------------------------------------------------------------- posterior
+
+    @double_precision
+    def posterior_sample(
+        self, X: Any, n_draws: int = 100, n_warmup: int = 100, thin: int = 1, sampler: str = "gibbs", random_state: RandomState = None
+    ) -> np.ndarray:
+        """Draw from the posterior of the coefficients: one Markov chain for each row.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        n_draws : int
+            Draws to keep.
+        n_warmup : int
+            Sweeps before the first that is kept.
+        thin : int
+            Sweeps from one kept draw to the next.
+        sampler : {"gibbs", "metropolis"}
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        draws : array (n_draws, n, p)
+        """
+        X = self._check(X)
+        for name, value, least in (("n_draws", n_draws, 1), ("n_warmup", n_warmup, 0), ("thin", thin, 1)):
+            if not (isinstance(value, (int, np.integer)) and value >= least):
+                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        key = _key(random_state)
+        found = []
+        for i, (block, rows) in enumerate(_blocks(X)):
+            keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
+            _, draws = _chain(self._parameters(), block, keys, n_warmup, thin, int(n_draws), _check_sampler(sampler), True)
+            found.append(np.asarray(draws)[:, :, :rows].transpose(0, 2, 1))
+        return np.concatenate(found, axis=1)
+
+    @double_precision
+    def posterior_mean(self, X: Any, n_draws: int = 200, n_warmup: int = 50, random_state: RandomState = 0) -> np.ndarray:
+        """Posterior mean of the coefficients, (n, p), averaged over ``n_draws`` sweeps.
+
+        The random numbers of a row depend on its values and on ``random_state`` alone: the same row gives the same answer, whatever the
+        rows beside it.
+        """
+        X = self._check(X)
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        found = []
+        for (block, rows), part in zip(_blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
+            keys = _row_keys(part, seed, block.x.shape[1])
+            total, _ = _chain(self._parameters(), block, keys, n_warmup, 1, int(n_draws), "gibbs", False)
+            found.append(np.asarray(total)[:, :rows].T / n_draws)
+        return np.concatenate(found)
+
+    # ---------------------------------------------------------------------------------------------------- private
+
+    def _parameters(self) -> Parameters:
+        return cast(Parameters(self.mixing, self.mean, self.noise_variance, self.prior), float)  # type: ignore[arg-type]
+
+    def _check(self, X: Any) -> np.ndarray:
+        X = check_array(X, dtype=np.float64, input_name="X")
+        if X.shape[1] != self.mixing.shape[0]:
+            raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows of mixing).")
+        return X
+
+
+def _check_sampler(sampler: str) -> str:
+    if sampler not in ("gibbs", "metropolis"):
+        raise ValueError(f"sampler must be 'gibbs' or 'metropolis'; got {sampler!r}.")
+    return sampler
+
+
+def _key(random_state: RandomState) -> jax.Array:
+    return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
+    """Blocks of at most ROWS rows, padded with zeros to a few standard sizes so that few shapes are compiled."""
+    for i in range(0, len(X), ROWS):
+        part = X[i : i + ROWS]
+        size = max(8, 1 << (len(part) - 1).bit_length())
+        x = np.zeros((X.shape[1], size))
+        x[:, : len(part)] = part.T
+        yield Block(jnp.asarray(x), jnp.asarray(x.sum(0)), jnp.ones(size)), len(part)
+
+
+def _row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
+    """A random key for each row, a hash of its values and the seed."""
+    words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
+    factors = np.random.RandomState(20120301).randint(0, 2**62, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    words = words ^ (words >> np.uint64(29))
+    mixed = (words * factors).sum(1, dtype=np.uint64) ^ (np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15))
+    mixed = np.append(mixed, np.zeros(size - len(X), np.uint64))
+    return jax.random.wrap_key_data(jnp.asarray(mixed.view(np.uint32).reshape(-1, 2)))
+
+
+@functools.partial(jax.jit, static_argnames=("n_draws", "sampler", "keep"))
+def _chain(
+    parameters: Parameters, block: Block, keys: jax.Array, n_warmup: int, thin: int, n_draws: int, sampler: str, keep: bool
+) -> tuple[jax.Array, Any]:
+    """Sweeps from a draw of the prior; the sum of the kept coefficients (p, n), and the draws themselves if ``keep``."""
+    prior = parameters.prior
+    tilt: Channel = channel(parameters, block)
+    latent = prior.start(keys, parameters.A.shape[1], block.x.shape[1], float)
+    sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
+
+    def step(i: jax.Array, latent: Any) -> Any:
+        return sweep(jax.vmap(lambda k: jax.random.fold_in(k, i))(keys), latent, tilt)
+
+    latent = lax.fori_loop(0, n_warmup, step, latent)
+
+    def kept(carry: Any, i: jax.Array) -> tuple[Any, Any]:
+        latent, total = carry
+        latent = lax.fori_loop(n_warmup + i * thin, n_warmup + (i + 1) * thin, step, latent)
+        beta = prior.coefficients(latent)
+        return (latent, total + beta), beta if keep else None
+
+    start = (latent, jnp.zeros((parameters.A.shape[1], block.x.shape[1])))
+    (_, total), draws = lax.scan(kept, start, jnp.arange(n_draws))
+    return total, draws

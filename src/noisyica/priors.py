@@ -1,0 +1,655 @@
+"""Priors on the coefficients of a row, and the table of the paper's nine.
+
+Most priors are :class:`Independent`: every coefficient has the same scalar law (:mod:`noisyica.laws`). The ternary priors with one
+scale a row are not; they bring their own latent variables and their own collapsed sampler.
+
+A prior is immutable, a pytree whose leaves are its parameters, and knows how to draw its latent variables given the data (through a
+:class:`Channel`), to summarise them in sufficient statistics, and to re-estimate itself from those.
+
+Examples
+--------
+>>> from noisyica import priors
+>>> priors.get("bg")
+BernoulliGaussian(alpha=0.5)
+>>> from noisyica.laws import Dirac, Laplace, Mixture
+>>> priors.get(Mixture((Dirac(), Laplace()), weights=(0.7, 0.3)))
+Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=(0.7, 0.3)))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from noisyica import laws
+from noisyica._array import split, uniforms
+from noisyica.laws import Dirac, ExponentialNormal, Law, Mixture, Normal, SymmetricNormals, keep_inside
+from noisyica.special import half_line_draw, log_half_line
+
+Array = jax.Array
+Self = TypeVar("Self", bound="Prior")
+
+
+class Channel(NamedTuple):
+    """All that the likelihood says about a block of rows, divided by the noise variance.
+
+    With ``beta`` of shape (p, n), the log likelihood is ``sum_n(c . beta - beta' G beta / 2)`` up to a constant; an offset mu on
+    all of x replaces c by ``c - mu * c_one`` and adds ``mu * x_one - mu^2 * one_one / 2``.
+    """
+
+    G: Array  # (p, p)  A'A
+    c: Array  # (p, n)  A'(x - mu0)
+    c_one: Array  # (p,)    A'1
+    x_one: Array  # (n,)    1'(x - mu0)
+    one_one: Array  # ()      d
+
+
+class Prior:
+    """Base of all priors. ``parameter_names`` are the attributes that are learnt."""
+
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+    has_offset: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+    starts: ClassVar[tuple[str, ...]] = ("fastica",)  # what init="auto" tries
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> Any:
+        """Latent variables of n rows drawn from the prior."""
+        raise NotImplementedError
+
+    def gibbs(self, key: Array, latent: Any, channel: Channel) -> Any:
+        """One sweep of exact conditional draws over the latent variables of a block of rows."""
+        raise NotImplementedError
+
+    def metropolis(self, key: Array, latent: Any, channel: Channel) -> Any:
+        """One sweep of the paper's sampler: a proposal from the prior at each site, accepted on the likelihood ratio."""
+        raise NotImplementedError
+
+    def coefficients(self, latent: Any) -> Array:
+        """beta, of shape (p, n)."""
+        raise NotImplementedError
+
+    def offset(self, latent: Any) -> Array:
+        """The random offset of each row, (n,); zero for most priors."""
+        return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        """Log density of each row's coefficients (p, n) and offset (n,); log probability where they are at atoms."""
+        raise NotImplementedError
+
+    def statistics(self, latent: Any, weight: Array) -> Any:
+        """Sufficient statistics for the prior's parameters, summed over rows with weights."""
+        raise NotImplementedError
+
+    def mstep(self: Self, statistics: Any) -> Self:
+        """The prior with its parameters at their maximum likelihood given the statistics."""
+        raise NotImplementedError
+
+    def expansion(self, latent: Any, weight: Array) -> tuple[Array, Array, Array]:
+        """What parameter expansion needs: sums of psi(beta) beta' (p, p), of psi(beta)^2 (p,), and the count (p,).
+
+        Only the diagonal of the first is used unless the prior is ``smooth``.
+        """
+        raise NotImplementedError
+
+    def transform(self, latent: Any, W: Array) -> Any:
+        """The latent variables after beta -> W beta (W diagonal unless the prior is ``smooth``)."""
+        raise NotImplementedError
+
+    def variance(self) -> float:
+        """Variance of one coefficient under the prior."""
+        raise NotImplementedError
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the sign of a coefficient may be changed."""
+        return True
+
+    def rescaled(self: Self, factor: float) -> Self:
+        """The same prior when x is measured in units ``factor`` times as large (only an offset has units)."""
+        return self
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The learnt parameters by name."""
+        return {name: np.asarray(getattr(self, name), float) for name in self.parameter_names}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={_short(v)}" for k, v in self.parameters.items())
+        return f"{type(self).__name__}({inside})"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        REGISTRY[cls.__name__] = cls
+
+
+REGISTRY: dict[str, type[Prior]] = {}
+
+
+def _short(value: np.ndarray) -> str:
+    return f"{value:.4g}" if value.ndim == 0 else "(" + ", ".join(f"{x:.4g}" for x in value) + ("," if value.size == 1 else "") + ")"
+
+
+def _as_pytree(*fields: str) -> Any:
+    """Register a prior class as a pytree of the named attributes."""
+
+    def decorate(cls: type[Prior]) -> type[Prior]:
+        def flatten(prior: Prior) -> tuple[tuple[Any, ...], None]:
+            return tuple(getattr(prior, f) for f in fields), None
+
+        def unflatten(_: None, children: Sequence[Any]) -> Prior:
+            prior = object.__new__(cls)
+            for name, child in zip(fields, children, strict=True):
+                object.__setattr__(prior, name, child)
+            return prior
+
+        jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+        return cls
+
+    return decorate
+
+
+# ------------------------------------------------------------------------------------------- independent coefficients
+
+
+@_as_pytree("law")
+class Independent(Prior):
+    """Coefficients independent with one common law.
+
+    Parameters
+    ----------
+    law : Law
+        Any law of :mod:`noisyica.laws`, or one composed from them.
+
+    Examples
+    --------
+    >>> from noisyica.laws import Laplace, Normal, Mixture
+    >>> from noisyica.priors import Independent
+    >>> prior = Independent(Mixture((Normal(scale=0.2), Laplace()), weights=(0.8, 0.2)))
+    """
+
+    law: Law
+
+    def __init__(self, law: Law) -> None:
+        if not isinstance(law, Law):
+            raise TypeError(f"law must be an object of noisyica.laws, such as Laplace(); got {law!r}.")
+        self.law = law
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.law.smooth
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
+        return self.law.sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
+
+    def gibbs(self, key: Array, latent: Array, channel: Channel) -> Array:
+        def site(beta: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c, u = x
+            b = c - row @ beta + a * beta[j]
+            return beta.at[j].set(self.law.draw(u, a, b)), None
+
+        return _over_sites(site, key, self.law.n_uniforms, latent, channel)
+
+    def metropolis(self, key: Array, latent: Array, channel: Channel) -> Array:
+        proposal = self.law.guarded()
+        zero = jnp.zeros((), latent.dtype)
+
+        def site(beta: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c, u = x
+            old = beta[j]
+            new = proposal.draw(u[1:], zero, jnp.zeros_like(old))
+            b = c - row @ beta + a * old
+            gain = (new - old) * (b - 0.5 * a * (new + old))
+            gain = gain + self.law.log_guard_ratio(new, proposal) - self.law.log_guard_ratio(old, proposal)
+            return beta.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
+
+        return _over_sites(site, key, 1 + proposal.n_uniforms, latent, channel)
+
+    def coefficients(self, latent: Array) -> Array:
+        return latent
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        return self.law.log_density(beta).sum(0)
+
+    def statistics(self, latent: Array, weight: Array) -> Any:
+        return jax.tree.map(lambda s: s.sum(0), self.law.statistics(latent, jnp.broadcast_to(weight, latent.shape)))
+
+    def mstep(self, statistics: Any) -> Independent:
+        return self._with(self.law.mstep(statistics))
+
+    def _with(self, law: Law) -> Independent:
+        new = object.__new__(type(self))
+        new.law = law
+        return new
+
+    def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array]:
+        if self.smooth:
+            score = self.law.score(latent)
+            weighted = score * weight
+            return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum())
+        scale, count = self.law.scale_statistics(latent, jnp.broadcast_to(weight, latent.shape))
+        return jnp.diag(scale), jnp.ones_like(count), count
+
+    def transform(self, latent: Array, W: Array) -> Array:
+        return W @ latent if self.smooth else jnp.diag(W)[:, None] * latent
+
+    def variance(self) -> float:
+        return float(self.law.moments(0.0, 0.0)[1])
+
+    @property
+    def symmetric(self) -> bool:
+        up, down = self.law.log_normaliser(1.0, np.array([0.7, -0.7]))
+        return bool(abs(up - down) < 1e-5)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        if type(self) is not Independent:
+            return super().parameters
+        return {
+            "".join(str(k) for k in path).strip("."): np.asarray(leaf, float)
+            for path, leaf in jax.tree_util.tree_flatten_with_path(self.law)[0]
+        }
+
+    def __repr__(self) -> str:
+        return f"Independent(law={self.law!r})" if type(self) is Independent else super().__repr__()
+
+
+def _over_sites(site: Any, key: Array, n_uniforms: int, beta: Array, channel: Channel) -> Array:
+    """Scan ``site`` over the components, each with its row of G, a = G_jj, its row of c and fresh uniforms."""
+    p = beta.shape[0]
+    u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
+    inputs = (jnp.arange(p), channel.G, jnp.diag(channel.G), channel.c, u)
+    return lax.scan(site, beta, inputs)[0]
+
+
+class _Named(Independent):
+    """An independent prior with a name of its own for its parameters."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _as_pytree("law")(cls)
+
+
+class Logistic(_Named):
+    """Log-ICA: the logistic law of parameter 1/2, density sech(t)^2 / 2."""
+
+    def __init__(self) -> None:
+        super().__init__(laws.Logistic())
+
+
+class Laplace(_Named):
+    """Lap-ICA: the Laplace law, density exp(-|t|) / 2."""
+
+    def __init__(self) -> None:
+        super().__init__(laws.Laplace())
+
+
+class ExponentialGaussian(_Named):
+    """EG-ICA: s Y with s exponential and Y standard normal, both new for each coefficient."""
+
+    def __init__(self) -> None:
+        super().__init__(ExponentialNormal())
+
+
+class GaussianMixture(_Named):
+    """IFA: N(0, 1) with weight w_0 and N(m_k, 1), N(-m_k, 1) with weight w_k / 2 each, k = 1..K.
+
+    Parameters
+    ----------
+    means : sequence of K floats
+        m_1 .. m_K.
+    weights : sequence of K + 1 floats, summing to one
+        w_0 .. w_K.
+    """
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("means", "weights")
+
+    def __init__(self, means: Sequence[float] = (2.0,), weights: Sequence[float] = (0.5, 0.5)) -> None:
+        m, w = np.atleast_1d(np.asarray(means, float)), np.asarray(weights, float)
+        if m.ndim != 1 or w.shape != (m.size + 1,):
+            raise ValueError(
+                f"GaussianMixture takes K means and K + 1 weights (the first for the class at 0); got {m.size} means and {w.size} weights."
+            )
+        if not (np.isfinite(m).all() and (w >= 0).all() and abs(w.sum() - 1) < 1e-6):
+            raise ValueError(f"GaussianMixture needs finite means and weights >= 0 that sum to one; got means={means}, weights={weights}.")
+        super().__init__(SymmetricNormals(m, w))
+
+    @property
+    def means(self) -> np.ndarray:
+        """m_1 .. m_K."""
+        return np.asarray(self.law.means, float)  # type: ignore[attr-defined]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """w_0 .. w_K."""
+        return np.asarray(self.law.weights, float)  # type: ignore[attr-defined]
+
+
+class _Censored(_Named):
+    """A slab that is switched on with probability alpha, and zero otherwise."""
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    def __init__(self, slab: Law, alpha: float) -> None:
+        alpha = _probability("alpha", alpha, 1.0)
+        super().__init__(Mixture((Dirac(), slab), (1 - alpha, alpha)))
+
+    @property
+    def alpha(self) -> float:
+        """Probability that a coefficient is on."""
+        return float(np.asarray(self.law.weights)[1])  # type: ignore[attr-defined]
+
+
+class BernoulliGaussian(_Censored):
+    """BG-ICA: N(shift, 1) with probability alpha, 0 otherwise."""
+
+    def __init__(self, alpha: float = 0.5, shift: float = 0.0) -> None:
+        if not np.isfinite(shift):
+            raise ValueError(f"shift must be a finite number; got {shift}.")
+        super().__init__(Normal(float(shift)), alpha)
+
+    @property
+    def shift(self) -> float:
+        """Mean of a coefficient that is on."""
+        return float(self.law.laws[1].mean)  # type: ignore[attr-defined]
+
+
+class ExponentialBernoulliGaussian(_Censored):
+    """EBG-ICA: s Y as in EG-ICA with probability alpha, 0 otherwise."""
+
+    def __init__(self, alpha: float = 0.5) -> None:
+        super().__init__(ExponentialNormal(), alpha)
+
+
+class ExponentialTernary(_Named):
+    """ET-ICA: s Y with s exponential and P(Y = 1) = P(Y = -1) = gamma, P(Y = 0) = 1 - 2 gamma: zero or Laplace."""
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
+
+    def __init__(self, gamma: float = 0.25) -> None:
+        gamma = _probability("gamma", gamma, 0.5)
+        super().__init__(Mixture((Dirac(), laws.Laplace()), (1 - 2 * gamma, 2 * gamma)))
+
+    @property
+    def gamma(self) -> float:
+        """P(Y = 1) = P(Y = -1)."""
+        return float(np.asarray(self.law.weights)[1]) / 2  # type: ignore[attr-defined]
+
+
+def _probability(name: str, value: float, top: float) -> float:
+    if not (isinstance(value, (int, float, np.floating, np.integer)) and 0 <= value <= top):
+        raise ValueError(f"{name} must be a number from 0 to {top:g}; got {value!r}.")
+    return float(value)
+
+
+# --------------------------------------------------------------------------------------------- one scale for a whole row
+
+
+class TernaryState(NamedTuple):
+    """Signs y (p, n) in {-1, 0, 1}, the rows' scales s (n,) and offsets mu (n,; zero without an offset)."""
+
+    y: Array
+    s: Array
+    mu: Array
+
+
+@_as_pytree("_gamma")
+class SingleScaleTernary(Prior):
+    """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
+
+    Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal cdf (see
+    :func:`noisyica.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly.
+    """
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
+    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "clusters")
+
+    def __init__(self, gamma: float = 0.25) -> None:
+        self._gamma: ArrayLike = _probability("gamma", gamma, 0.5)
+
+    @property
+    def gamma(self) -> float:
+        """P(Y = 1) = P(Y = -1)."""
+        return float(self._gamma)  # type: ignore[arg-type]
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> TernaryState:
+        keys = split(key, 3)
+        (u,), (v,) = uniforms(keys[0], 1, (p, n), dtype), uniforms(keys[1], 1, (n,), dtype)
+        return TernaryState(self._ternary(u, self._gamma), -jnp.log(v), self._draw_offset(keys[2], n, dtype))
+
+    def _draw_offset(self, key: Array, n: int, dtype: Any) -> Array:
+        return jnp.zeros((n,), dtype)
+
+    @staticmethod
+    def _ternary(u: Array, gamma: ArrayLike) -> Array:
+        return (u < gamma).astype(u.dtype) - (u > 1 - jnp.asarray(gamma)).astype(u.dtype)
+
+    def gibbs(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
+        y, c = latent.y, channel.c - channel.c_one[:, None] * latent.mu
+        log_on, log_off = jnp.log(self._gamma), jnp.log(1 - 2 * jnp.asarray(self._gamma))
+        keys = split(key, 2)
+
+        def site(carry: Any, x: Any) -> tuple[Any, None]:
+            y, quadratic, linear, active = carry
+            j, row, a, c_j, (u,) = x
+            old = y[j]
+            cross = row @ y - a * old
+            others = active - jnp.abs(old)
+            some = (others > 0).astype(u.dtype)
+            q0 = some * jnp.maximum(quadratic - old * (2 * cross + a * old), 0.0)
+            l0 = some * (linear - old * c_j)
+            q_up, q_down = jnp.maximum(q0 + a + 2 * cross, 0.0), jnp.maximum(q0 + a - 2 * cross, 0.0)
+            log_up = log_on - log_off + log_half_line(q_up, l0 + c_j - 1) - log_half_line(q0, l0 - 1)
+            log_down = log_on - log_off + log_half_line(q_down, l0 - c_j - 1) - log_half_line(q0, l0 - 1)
+            top = jnp.maximum(jnp.maximum(log_up, log_down), 0.0)
+            up, down, off = jnp.exp(log_up - top), jnp.exp(log_down - top), jnp.exp(-top)
+            mark = u * (up + down + off)
+            new = (mark < up).astype(u.dtype) - (mark > up + off).astype(u.dtype)
+            quadratic = q0 + jnp.abs(new) * a + 2 * new * cross
+            return (y.at[j].set(new), quadratic, l0 + new * c_j, others + jnp.abs(new)), None
+
+        u = uniforms(keys[0], 1, y.shape, y.dtype)
+        carry = (y, *self._forms(y, channel.G, c), jnp.abs(y).sum(0))
+        inputs = (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u)
+        (y, *_), _ = lax.scan(site, carry, inputs)
+        quadratic, linear = self._forms(y, channel.G, c)
+        v = uniforms(keys[1], 3, latent.s.shape, y.dtype)
+        s = half_line_draw(v[0], jnp.maximum(quadratic, 0.0), linear - 1)
+        return TernaryState(y, s, self._offset_given(v[1:], s * y, channel))
+
+    @staticmethod
+    def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
+        """y'Gy and y'c of each row."""
+        return (y * (G @ y)).sum(0), (y * c).sum(0)
+
+    def _offset_given(self, u: tuple[Array, ...], beta: Array, channel: Channel) -> Array:
+        return jnp.zeros(beta.shape[1:], beta.dtype)
+
+    def metropolis(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
+        y, s = latent.y, latent.s
+        c = channel.c - channel.c_one[:, None] * latent.mu
+        guard = jnp.clip(jnp.asarray(self._gamma), 0.01, 0.49)
+        change = jnp.log(self._gamma / guard) - jnp.log((1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard))
+        keys = split(key, 2)
+
+        def site(y: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c_j, u = x
+            old = y[j]
+            new = self._ternary(u[1], guard)
+            b = c_j - s * (row @ y - a * old)
+            gain = s * (new - old) * (b - 0.5 * a * s * (new + old)) + (jnp.abs(new) - jnp.abs(old)) * change
+            return y.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
+
+        u = uniforms(keys[0], 2, y.shape, y.dtype)
+        y = lax.scan(site, y, (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u))[0]
+        quadratic, linear = self._forms(y, channel.G, c)
+        v = uniforms(keys[1], 5, s.shape, y.dtype)
+        new = -jnp.log(v[0])
+        gain = (new - s) * (linear - 0.5 * quadratic * (new + s))
+        s = jnp.where(jnp.log(v[1]) < gain, new, s)
+        return TernaryState(y, s, self._offset_proposed(v[2:], latent.mu, s * y, channel))
+
+    def _offset_proposed(self, u: tuple[Array, ...], mu: Array, beta: Array, channel: Channel) -> Array:
+        return mu
+
+    def coefficients(self, latent: TernaryState) -> Array:
+        return latent.s * latent.y
+
+    def offset(self, latent: TernaryState) -> Array:
+        return latent.mu
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        on = (beta != 0).sum(0)
+        s = jnp.abs(beta).max(0)
+        one_scale = jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+        signs = on * jnp.log(self._gamma) + (beta.shape[0] - on) * jnp.log(1 - 2 * jnp.asarray(self._gamma))
+        return jnp.where(one_scale, signs - s, -jnp.inf)  # beta = 0 is an atom: its scale is integrated out
+
+    def statistics(self, latent: TernaryState, weight: Array) -> Array:
+        """How many signs are zero and how many are not."""
+        on = (jnp.abs(latent.y) * weight).sum(-1).sum()
+        return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
+
+    def mstep(self: Self, statistics: Array) -> Self:
+        return self._with(keep_inside(statistics)[1] / 2)
+
+    def _with(self: Self, gamma: ArrayLike) -> Self:
+        leaves, structure = jax.tree.flatten(self)
+        return jax.tree.unflatten(structure, [gamma, *leaves[1:]])  # type: ignore[no-any-return]
+
+    def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array]:
+        # the scale of a row is exponential of mean 1; rows with all signs zero say nothing of A
+        p = latent.y.shape[0]
+        active = weight * (jnp.abs(latent.y).sum(0) > 0)
+        total, count = (active * latent.s).sum(), active.sum()
+        return jnp.eye(p, dtype=latent.s.dtype) * total, jnp.ones((p,), latent.s.dtype), jnp.full((p,), count)
+
+    def transform(self, latent: TernaryState, W: Array) -> TernaryState:
+        return latent._replace(s=latent.s * W[0, 0])
+
+    def variance(self) -> float:
+        return 4 * self.gamma
+
+
+@_as_pytree("_gamma", "offset_scale")
+class SingleScaleTernaryOffset(SingleScaleTernary):
+    """TEoff-ICA: TE-ICA plus a Laplacian offset mu on all of x, and no mu0.
+
+    Parameters
+    ----------
+    gamma : float
+    offset_scale : float
+        Mean of |mu|, in the units of x; fixed (the paper takes 1).
+    """
+
+    has_offset: ClassVar[bool] = True
+
+    def __init__(self, gamma: float = 0.25, offset_scale: float = 1.0) -> None:
+        super().__init__(gamma)
+        if not (np.isfinite(offset_scale) and offset_scale > 0):
+            raise ValueError(f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}.")
+        self.offset_scale: ArrayLike = float(offset_scale)
+
+    def _law(self) -> laws.Laplace:
+        return laws.Laplace(self.offset_scale)
+
+    def _draw_offset(self, key: Array, n: int, dtype: Any) -> Array:
+        zero = jnp.zeros((), dtype)
+        return self._law().sample(key, zero, zero, (n,))
+
+    def _offset_given(self, u: tuple[Array, ...], beta: Array, channel: Channel) -> Array:
+        return self._law().draw(u, channel.one_one, channel.x_one - channel.c_one @ beta)
+
+    def _offset_proposed(self, u: tuple[Array, ...], mu: Array, beta: Array, channel: Channel) -> Array:
+        zero = jnp.zeros((), mu.dtype)
+        new = self._law().draw(u[1:], zero, jnp.zeros_like(mu))
+        b = channel.x_one - channel.c_one @ beta
+        gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
+        return jnp.where(jnp.log(u[0]) < gain, new, mu)
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        return super().log_density(beta, offset) + self._law().log_density(offset)
+
+    def rescaled(self, factor: float) -> SingleScaleTernaryOffset:
+        return SingleScaleTernaryOffset(self.gamma, float(self.offset_scale) / factor)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(gamma={self.gamma:.4g}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------------------------- the table
+
+TABLE: dict[str, type[Prior]] = {
+    "log": Logistic,
+    "lap": Laplace,
+    "eg": ExponentialGaussian,
+    "ifa": GaussianMixture,
+    "bg": BernoulliGaussian,
+    "ebg": ExponentialBernoulliGaussian,
+    "et": ExponentialTernary,
+    "te": SingleScaleTernary,
+    "teoff": SingleScaleTernaryOffset,
+}
+
+
+def get(prior: str | Prior | Law) -> Prior:
+    """The prior that a short name, a law or a prior stands for.
+
+    Examples
+    --------
+    >>> from noisyica import priors
+    >>> priors.get("te")
+    SingleScaleTernary(gamma=0.25)
+    """
+    if isinstance(prior, Prior):
+        return prior
+    if isinstance(prior, Law):
+        return Independent(prior)
+    if isinstance(prior, str) and prior in TABLE:
+        return TABLE[prior]()
+    names = ", ".join(repr(name) for name in TABLE)
+    if isinstance(prior, str):
+        raise ValueError(f"Unknown prior {prior!r}. Choose one of {names}, or give an object of noisyica.priors or noisyica.laws.")
+    raise TypeError(f"prior must be one of {names}, or an object of noisyica.priors or noisyica.laws; got {type(prior).__name__}.")
+
+
+# ------------------------------------------------------------------------------------------- to and from plain data
+
+
+def to_plain(value: Any) -> Any:
+    """A prior or a law as nested dicts, lists and numbers (what is written to files)."""
+    if isinstance(value, Law):
+        if isinstance(value, laws.LogDensity):
+            raise ValueError("A prior with a LogDensity law holds a Python function and cannot be saved: save its model's arrays and rebuild it.")
+        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, Independent):
+        return {"prior": type(value).__name__, "law": to_plain(value.law)}
+    if isinstance(value, SingleScaleTernary):
+        plain = {"prior": type(value).__name__, "gamma": value.gamma}
+        return plain | ({"offset_scale": float(value.offset_scale)} if isinstance(value, SingleScaleTernaryOffset) else {})  # type: ignore[arg-type]
+    if isinstance(value, (tuple, list)):
+        return [to_plain(v) for v in value]
+    return np.asarray(value, float).tolist()
+
+
+def from_plain(plain: Any) -> Any:
+    """The inverse of :func:`to_plain`."""
+    if isinstance(plain, dict) and "prior" in plain:
+        cls = REGISTRY[plain["prior"]]
+        if issubclass(cls, Independent):
+            prior = object.__new__(cls)
+            prior.law = from_plain(plain["law"])
+            return prior
+        return cls(**{k: v for k, v in plain.items() if k != "prior"})
+    if isinstance(plain, dict):
+        return laws.REGISTRY[plain["type"]](**{k: from_plain(v) for k, v in plain.items() if k != "type"})
+    if isinstance(plain, list):
+        return tuple(from_plain(v) for v in plain)
+    return plain
