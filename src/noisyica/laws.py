@@ -323,13 +323,14 @@ def _quotient(x: Array, a: Array) -> Array:
 # ------------------------------------------------------------------------- laws without a closed form: random grids
 
 
-def _nodes(dtype: Any) -> int:
-    return 32 if dtype == jnp.float32 else 96
+def _nodes(dtype: Any, single: int = 28) -> int:
+    """Size of a grid: ``single`` in float32, where more would not show."""
+    return single if dtype == jnp.float32 else 128
 
 
 def _depth(dtype: Any) -> float:
     """How many nats below its peak a density is cut off."""
-    return 17.0 if dtype == jnp.float32 else 37.0
+    return 16.0 if dtype == jnp.float32 else 37.0
 
 
 Weights = Callable[[Array], "list[Array]"]  # of a grid's shift in [0, 1]: the density at positions shift + 0, 1, 2, ...
@@ -399,7 +400,7 @@ class Logistic(Law):
         left = once(jnp.where(flat < mode, -flat, -mode - beyond))
         base = once(jnp.clip(-mode, left, right))  # the point of the window that is nearest to t = 0
         low, high = -_inverse_cubic(once(base - left)), _inverse_cubic(once(right - base))
-        step = once((high - low) * (1 / _nodes(b.dtype)))
+        step = once((high - low) * (1 / _nodes(b.dtype, 24)))
 
         def offset(k: Array) -> tuple[Array, Array]:
             v = once(low + k * step)
@@ -413,7 +414,7 @@ class Logistic(Law):
             return once(jnp.exp(inside - 0.5 * a * delta * delta) * jacobian * (1 / (fold * fold)))
 
         def weights(shift: Array) -> list[Array]:
-            return [node(shift + k) for k in range(_nodes(b.dtype))]
+            return [node(shift + k) for k in range(_nodes(b.dtype, 24))]
 
         return weights, lambda k: offset(k)[0], step, mode, peak
 
@@ -474,6 +475,9 @@ def _inverse_cubic(y: Array) -> Array:
     return jnp.maximum(v, 0.0)
 
 
+_BEND = 0.1  # how far left of the centre the EG grid turns coarse: smaller is farther
+
+
 @law()
 class ExponentialNormal(Law):
     r"""The law of s Y, s exponential of mean 1 and Y standard normal, independent (the paper's EG).
@@ -500,11 +504,11 @@ class ExponentialNormal(Law):
         return jnp.where(t == 0, jnp.inf, value).astype(dtype)
 
     @staticmethod
-    def _grid(a: Array, b: Array) -> tuple[Weights, Callable[[Array], Array], Array, Array]:
-        """Weights, s at a grid position, the step, and the value of g at the reference point ``centre``.
+    def _grid(a: Array, b: Array) -> tuple[Weights, Callable[[Array], Array], Array, Array, Array]:
+        """Weights, s / centre - 1 at a grid position, ``centre`` (any point near the mode), the step, and g at the centre.
 
         The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v and
-        s / centre = (1 + c) y^5 / (c + y^4): like y on the right, like y^5 on the left.
+        s / centre = (1 + c) y^4 / (c + y^3): like y on the right, like y^4 on the left.
         """
         dtype = b.dtype
         tiny = 1e-30
@@ -531,49 +535,49 @@ class ExponentialNormal(Law):
         centre = once(jnp.where(g1 > gc, small, centre))
         top = once(jnp.maximum(gc, g1))
         drop = ratio(jnp.maximum(_depth(dtype) - (top - g0), 0.0), s0)
-        right = jnp.log(s0) - jnp.log(centre) + jnp.log1p(drop + jnp.sqrt(2 * drop))
-        left = once(ExponentialNormal._left_edge(a, b2, q, s0, g0, top, dtype) - jnp.log(centre))
+        right = jnp.log(s0 * (1 / centre) * (1 + drop + jnp.sqrt(2 * drop)))
+        left = jnp.log(ExponentialNormal._left_edge(a, b2, q, s0, g0, top, dtype) * (1 / centre))
         r_c = 1 / (1 + a * centre * centre)
         lift = once(0.5 * b2 * centre * centre * r_c * r_c)
         # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
-        bend = once(jnp.maximum(0.07 * r_c * r_c, 1e-24))
-        # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes (log(1.07) < 0.07)
-        tangent, asymptote = left * (1 + bend) * (1 / (1 + 5 * bend)), 0.2 * (left - 0.07 + jnp.log(bend))
-        low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - 0.07))
+        bend = jnp.maximum(_BEND * r_c * jnp.sqrt(r_c), 1e-24)
+        # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes
+        tangent, asymptote = left * (1 + bend) * (1 / (1 + 4 * bend)), 0.25 * (left - _BEND + jnp.log(bend))
+        low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - _BEND))
         step = once((right - low) * (1 / _nodes(dtype)))
 
-        def place(x: Array) -> tuple[Array, Array, Array]:
-            """s / centre - 1 (with no cancellation), s / centre and its derivative in v, for y = 1 + x."""
+        def place(x: Array) -> tuple[Array, Array]:
+            """s / centre - 1, with no cancellation, and its derivative in v, for y = 1 + x."""
             y = 1 + x
             y2 = y * y
-            y4 = y2 * y2
-            inverse = 1 / (bend + y4)
-            scale = (1 + bend) * y * y4 * inverse
-            return once(x * (y4 + bend * (y4 + (1 + y) * (1 + y2))) * inverse), scale, scale * (5 * bend + y4) * inverse
+            y3 = y * y2
+            inverse = 1 / (bend + y3)
+            slope = (1 + bend) * y * y3 * inverse * (4 * bend + y3) * inverse
+            return once(x * (y3 + bend * ((1 + y) * (1 + y2))) * inverse), slope
 
         def weights(shift: Array) -> list[Array]:
             x, growth = jnp.expm1(once(low + shift * step)), jnp.expm1(step)
             result = []
             for _ in range(_nodes(dtype)):
                 # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
-                e1, scale, slope = place(x)
-                gain = 1 / (r_c + (1 - r_c) * (scale * scale))  # r / r_c
+                e1, slope = place(x)
+                gain = 1 / (r_c + (1 - r_c) * jnp.square(1 + e1))  # r / r_c
                 result.append(once(jnp.exp(e1 * (lift * gain * (e1 + 2) - centre)) * jnp.sqrt(gain) * slope))
                 x = once(x + (1 + x) * growth)
             return result
 
-        return weights, lambda k: centre * (1 + place(jnp.expm1(once(low + k * step)))[0]), step, top
+        return weights, lambda k: place(jnp.expm1(once(low + k * step)))[0], centre, step, top
 
     @staticmethod
     def _left_edge(a: Array, b2: Array, q: Array, s0: Array, g0: Array, top: Array, dtype: Any) -> Array:
-        """A log s to the left of which g is below its level ``top - depth``."""
+        """An s to the left of which g is below its level ``top - depth``."""
         level = top - _depth(dtype)
         r0 = 1 / (1 + a * s0 * s0)
         log_width = 0.5 * jnp.log(s0 * s0 * r0)
         # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2)
-        edge = jnp.maximum(level - q, jnp.minimum(level - 0.5, 0.5 * jnp.log(1 / jnp.maximum(b2, 1e-30))))
+        edge = jnp.minimum(jnp.exp(level - 0.5), 1 / jnp.sqrt(jnp.maximum(b2, 1e-30)))
+        s_low = once(jnp.maximum(jnp.exp(level - q), edge))
         # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
-        s_low = jnp.exp(edge)
         for _ in range(3):
             room = once(log_width + q - s_low - level)
             gained = once(level + s_low - log_width)
@@ -585,37 +589,39 @@ class ExponentialNormal(Law):
         fall = jnp.maximum(g0 - level, 0.0)
 
         def surplus(w: Array) -> Array:
-            return c * w * (1 / (1 + kappa + w)) - 0.5 * s0 * jnp.log1p(w) - fall
+            return c * w * (1 / (1 + kappa + w)) - 0.5 * s0 * jnp.log(1 + w) - fall
 
         tau = ratio(2 * fall, s0)
         sharp = once(1.3 * (tau + jnp.sqrt(2 * tau)) + 1e-6)
         known = jnp.square(ratio(s0, s_low)) - 1
         proved = (sharp < known) & (surplus(sharp) > 0) & (surplus(known) > 0)
-        return jnp.where(proved, jnp.log(s0) - 0.5 * jnp.log1p(sharp), jnp.log(s_low))
+        return jnp.where(proved, s0 * (1 / jnp.sqrt(1 + sharp)), s_low)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        weights, _, step, top = self._grid(a, b)
+        weights, _, _, step, top = self._grid(a, b)
         return top + jnp.log(step * _total(weights(jnp.asarray(0.5, b.dtype))))
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        weights, value, _, _ = self._grid(a, b)
+        weights, offset, centre, _, _ = self._grid(a, b)
+        at_centre = centre * centre / (1 + a * centre * centre)
 
         def variance_given(k: Array) -> Array:
-            s2 = jnp.square(value(k))
-            return s2 / (1 + a * s2)
+            """The variance given s, less that given s = centre."""
+            e1 = offset(k)
+            return at_centre * e1 * (e1 + 2) / (1 + a * jnp.square(centre * (1 + e1)))
 
         # the conditional mean is b times the conditional variance
         _, within, spread = _grid_moments(weights, variance_given, b.dtype)
-        return b * within, within + b * b * spread
+        return b * (at_centre + within), at_centre + within + b * b * spread
 
     def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
-        weights, value, step, top = self._grid(a, b)
+        weights, offset, centre, step, top = self._grid(a, b)
         cumulative = _running(weights(u[0]))
 
         def finish(v: Array) -> Array:
-            s = once(value(_grid_choice(cumulative, u[0], v)))
+            s = once(centre * (1 + offset(_grid_choice(cumulative, u[0], v))))
             return s * Normal().draw(u[2:], once(a * s * s), b * s)
 
         return top + jnp.log(step * cumulative[-1]), finish

@@ -1,0 +1,5 @@
+"""``python -m noisyica``."""
+
+from noisyica.cli import app
+
+app()

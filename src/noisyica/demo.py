@@ -1,0 +1,46 @@
+"""What ``noisyica demo`` does: a fit of scikit-learn's digits, told and drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_digits
+
+from noisyica import plot
+from noisyica.estimator import NoisyICA
+
+
+def run(output: Path, n_components: int = 20, prior: str = "bg", max_iter: int = 600, seed: int = 0) -> NoisyICA:
+    """Fit, say what was found, and leave a picture and the model in ``output``."""
+    console = Console()
+    X = load_digits().data
+    console.print(f"Fitting [bold]{prior}[/bold] with {n_components} components to {X.shape[0]} images of digits, 8 x 8 pixels ...")
+    ica = NoisyICA(n_components, prior=prior, max_iter=max_iter, tol=0, random_state=seed).fit(X)
+    console.print(_summary(ica, X))
+    output.mkdir(parents=True, exist_ok=True)
+    picture, model = output / "digits.png", output / "digits.npz"
+    plot.overview(ica, X[[0, 1, 2, 3, 4, 8]], n_rows=6).savefig(picture, dpi=130)
+    ica.save(model)
+    console.print(f"Picture: [bold]{picture}[/bold]\nModel:   [bold]{model}[/bold]  (NoisyICA.load reads it)")
+    return ica
+
+
+def _summary(ica: NoisyICA, X: np.ndarray) -> Table:
+    draws = ica.model_.posterior_sample(X, n_draws=20, n_warmup=30, random_state=0)
+    on = (draws != 0).sum(-1).mean(0)
+    residual = X - ica.inverse_transform(draws.mean(0))
+    trend = ica.history_["gaussian_log_likelihood"]
+    looks = [0, len(trend) // 20, len(trend) // 4, len(trend) // 2, len(trend) - 1]
+    table = Table(title="What was found", show_header=False, title_justify="left")
+    table.add_row("Iterations, time", f"{ica.n_iter_} in {ica.fit_time_:.1f} s")
+    table.add_row("Noise", f"variance {ica.noise_variance_:.3f}, standard deviation {np.sqrt(ica.noise_variance_):.3f} (pixels go from 0 to 16)")
+    for name, value in ica.prior_.parameters.items():
+        table.add_row(f"Prior's {name}", np.array2string(value, precision=3))
+    table.add_row("log p(x | beta) a row", "  ".join(f"{trend[t]:.2f} (it. {t + 1})" for t in looks))
+    table.add_row("Components on in an image", f"{on.mean():.1f} of {draws.shape[-1]} on average; 10 % have under {np.quantile(on, 0.1):.1f}, 10 % over {np.quantile(on, 0.9):.1f}")
+    share = 1 - np.square(residual).sum() / np.square(X - X.mean(0)).sum()
+    table.add_row("Variance explained", f"{100 * share:.1f} %")
+    return table

@@ -1,0 +1,54 @@
+r"""The likelihood of x with the coefficients integrated out, by annealed importance sampling.
+
+Between the prior (t = 0) and the posterior (t = 1) lie the laws p_t(beta) proportional to prior(beta) L(beta)^t, L being the likelihood of
+x given beta. L is Gaussian in beta, so L^t only multiplies the channel by t, and the exact Gibbs sweep serves every temperature. A
+particle that starts with a draw of the prior and takes one sweep at each temperature has the weight
+
+    log w = sum_k (t_{k+1} - t_k) log L(beta_k),        E[w] = p(x)
+
+(Neal, 2001): the average of a few weights estimates p(x) without bias.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from noisyica._array import cast
+from noisyica.priors import Channel
+from noisyica.special import LOG_2PI
+from noisyica.statistics import Block, Parameters, channel
+
+Array = jax.Array
+
+
+@functools.partial(jax.jit, static_argnames=("n_temperatures",))
+def annealed_weights(parameters: Parameters, block: Block, keys: Array, n_temperatures: int) -> Array:
+    """The log weight of one particle for each row of the block; ``keys`` holds a key a row."""
+    prior = cast(parameters.prior, "float32")
+    p, (d, n) = parameters.A.shape[1], block.x.shape
+    tilt = channel(parameters, block)
+    centred = block.x - parameters.mean[:, None]
+    constant = -0.5 * (centred * centred).sum(0) / parameters.sigma2 - 0.5 * d * (LOG_2PI + jnp.log(parameters.sigma2))
+    # most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power
+    ladder = (jnp.arange(n_temperatures + 1) / n_temperatures) ** 4
+
+    def log_likelihood(latent: object) -> Array:
+        beta, m = prior.coefficients(latent).astype(float), prior.offset(latent).astype(float)
+        c = tilt.c - tilt.c_one[:, None] * m
+        fit = (beta * (c - 0.5 * (tilt.G @ beta))).sum(0)
+        return fit + m * (tilt.x_one - 0.5 * tilt.one_one * m)
+
+    def step(carry: tuple[object, Array], k: Array) -> tuple[tuple[object, Array], None]:
+        latent, log_weight = carry
+        log_weight = log_weight + (ladder[k + 1] - ladder[k]) * log_likelihood(latent)
+        cooler = cast(Channel(*(ladder[k + 1] * part for part in tilt)), "float32")
+        latent = prior.gibbs(jax.vmap(lambda key: jax.random.fold_in(key, k + 1))(keys), latent, cooler)
+        return (latent, log_weight), None
+
+    start = (prior.start(jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys), p, n, "float32"), constant)
+    (_, log_weight), _ = lax.scan(step, start, jnp.arange(n_temperatures))
+    return log_weight

@@ -1,0 +1,168 @@
+"""The samplers: joint-distribution (Geweke) tests for every prior and both samplers, and M-steps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisyica import laws, priors
+from noisyica._array import cast
+from noisyica.priors import TABLE, Channel
+from noisyica.statistics import Block, Moments, Parameters, channel, collect, mstep
+from tests.tools import TRUE_PRIORS
+
+pytestmark = pytest.mark.usefixtures("double")
+
+COMPOSED = {
+    "two-slabs": priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal(1.0), laws.Laplace()), (0.4, 0.3, 0.3))),
+    "log-density": priors.Independent(laws.LogDensity(lambda t: -jnp.cosh(t))),
+}
+ROWS, CYCLES, BOUND = 20_000, 12, 4.5
+
+
+def functionals(prior, latent):
+    """Averages over rows that a wrong sampler moves, with their standard errors: first and second moments, zeros, pairs, offsets."""
+    beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
+    size = np.abs(beta)
+    rows = np.stack([
+        beta[0], beta[-1], np.minimum(size[0], 5), np.minimum(size[-1], 5), np.minimum(size[1], 5) ** 2,
+        (beta[0] == 0) * 1.0, (beta[-1] == 0) * 1.0, np.tanh(beta[0]) * np.tanh(beta[1]), np.tanh(size[0]) * np.tanh(size[1]),
+        np.tanh(m) * np.tanh(beta[0]), np.minimum(np.abs(m), 5),
+    ])  # fmt: skip
+    return rows.mean(1), rows.var(1) / rows.shape[1]
+
+
+def geweke(prior, sampler, spoil=lambda tilt: tilt):
+    """The largest z-score between the prior and what it becomes under (x given beta, beta given x) repeated.
+
+    Every row is a chain of its own that starts with an exact draw, so that all rows stay exact if the sampler is right; their averages have
+    plain standard errors.
+    """
+    prior = cast(prior, "float32")
+    rng = np.random.default_rng(5)
+    d, p = 6, 3
+    A = jnp.asarray(0.8 * rng.normal(size=(d, p)), "float32")
+    parameters = Parameters(A, jnp.zeros(d, "float32"), jnp.asarray(0.5, "float32"), prior)
+
+    @jax.jit
+    def run(key):
+        latent = prior.start(jax.random.fold_in(key, 0), p, ROWS, "float32")
+
+        def cycle(i, latent):
+            keys = jax.random.split(jax.random.fold_in(key, i + 1), 2)
+            x = A @ prior.coefficients(latent) + prior.offset(latent) + np.sqrt(0.5).astype("float32") * jax.random.normal(keys[0], (d, ROWS), "float32")
+            tilt = channel(parameters, Block(x, x.sum(0), jnp.ones(ROWS, "float32")))
+            return getattr(prior, sampler)(keys[1], latent, spoil(tilt))
+
+        return prior.start(jax.random.fold_in(key, 99), p, ROWS, "float32"), jax.lax.fori_loop(0, CYCLES, cycle, latent)
+
+    fresh, cycled = run(jax.random.key(7))
+    (mean, variance), (mean_c, variance_c) = functionals(prior, fresh), functionals(prior, cycled)
+    return np.max(np.abs(mean - mean_c) / np.sqrt(variance + variance_c + 1e-12))
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "metropolis"])
+@pytest.mark.parametrize("name", [*TABLE, *COMPOSED])
+def test_geweke(name, sampler):
+    assert geweke(TRUE_PRIORS.get(name) or COMPOSED.get(name) or priors.get(name), sampler) < BOUND
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "metropolis"])
+@pytest.mark.parametrize("name", TABLE)
+def test_geweke_notices_a_broken_conditional(name, sampler):
+    """With A'x too small by a fifth, or with A'A, the test above fails."""
+    spoilt = [lambda t: t._replace(c=0.8 * t.c), lambda t: t._replace(G=0.7 * t.G)]
+    for spoil in spoilt:
+        assert geweke(TRUE_PRIORS.get(name) or priors.get(name), sampler, spoil) > BOUND
+
+
+def test_geweke_notices_a_wrong_collapse(monkeypatch):
+    """TE's signs drawn as if the scale were not integrated out."""
+    monkeypatch.setattr(priors, "log_half_line", lambda a, c: c + 1 - 0.5 * a)
+    assert geweke(TRUE_PRIORS["te"], "gibbs") > BOUND
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_metropolis_is_guarded_at_degenerate_weights(alpha):
+    """Proposals leave a degenerate state, and are accepted only as often as the true weights allow: never."""
+    prior = cast(priors.BernoulliGaussian(alpha), float)
+    G, c = jnp.eye(2), jnp.full((2, 500), 3.0)
+    tilt = Channel(G, c, jnp.zeros(2), jnp.zeros(500), jnp.ones(()))
+    latent = jnp.full((2, 500), 0.7 if alpha == 1.0 else 0.0)
+    for i in range(5):
+        latent = prior.metropolis(jax.random.key(i), latent, tilt)
+    assert np.isfinite(np.asarray(latent)).all()
+    assert ((np.asarray(latent) == 0) == (alpha == 0.0)).all()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
+    """No small change of A, the mean, the noise or the prior's parameter makes the complete data likelier."""
+    from noisyica import Model
+
+    rng = np.random.default_rng(3)
+    d, p, n = 5, 3, 400
+    prior = cast(TRUE_PRIORS[name], float)
+    latent = prior.start(jax.random.key(0), p, n, float)
+    beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
+    mean = np.zeros(d) if prior.has_offset else rng.normal(size=d)
+    X = (mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d)))
+    x = jnp.asarray(X.T)
+    block = Block(x, x.sum(0), jnp.full(n, 1 / n))
+    moments = Moments(x.mean(1), jnp.square(x).sum(0).mean())
+    found = mstep(collect(prior, latent, block), moments, prior, not prior.has_offset, 1e-12)
+
+    def likelihood(A, mean, sigma2, prior):
+        return Model(np.asarray(A), np.asarray(mean), float(sigma2), prior).complete_log_density(X, beta.T, m).sum()
+
+    best = likelihood(*found)
+    assert np.isfinite(best)
+    for _ in range(5):
+        step = 1e-3 * rng.normal(size=(d, p))
+        assert likelihood(found.A + step, found.mean, found.sigma2, found.prior) < best
+        if not prior.has_offset:
+            assert likelihood(found.A, found.mean + 1e-3 * rng.normal(size=d), found.sigma2, found.prior) < best
+    for factor in (0.99, 1.01):
+        assert likelihood(found.A, found.mean, found.sigma2 * factor, found.prior) < best
+    if "alpha" in prior.parameter_names or "gamma" in prior.parameter_names:
+        own = prior.parameter_names[0]
+        value = float(getattr(found.prior, own))
+        beyond_guard = 5e-3  # weights are kept 1e-3 off their bounds, which moves the optimum by less than this
+        for change in (-beyond_guard, beyond_guard):
+            other = type(TRUE_PRIORS[name])(**{own: value + change})
+            assert likelihood(found.A, found.mean, found.sigma2, other) < best
+
+
+def test_gamma_of_a_ternary_sample_counts_both_signs():
+    """The paper's slip: gamma is P(Y = 1), half of P(Y != 0)."""
+    for prior in (priors.ExponentialTernary(0.2), priors.SingleScaleTernary(0.2)):
+        law = cast(prior, float)
+        latent = law.start(jax.random.key(0), 4, 50_000, float)
+        learnt = law.mstep(law.statistics(latent, jnp.ones(50_000)))
+        assert learnt.gamma == pytest.approx(0.2, abs=4.5 * np.sqrt(0.4 * 0.6 / 200_000) / 2 + 1e-3)
+
+
+@pytest.mark.parametrize("name", [*TABLE, "composed"])
+def test_plain_data_and_back(name):
+    prior = COMPOSED["two-slabs"] if name == "composed" else TRUE_PRIORS[name]
+    again = priors.from_plain(priors.to_plain(prior))
+    assert type(again) is type(prior)
+    for one, other in zip(jax.tree.leaves(prior), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(ValueError, match="Unknown prior 'laplace'. Choose one of 'log'"):
+        priors.get("laplace")
+    with pytest.raises(TypeError, match="noisyica.priors"):
+        priors.get(3)
+    with pytest.raises(ValueError, match="alpha must be a number from 0 to 1"):
+        priors.BernoulliGaussian(alpha=1.5)
+    with pytest.raises(ValueError, match="gamma must be a number from 0 to 0.5"):
+        priors.ExponentialTernary(gamma=0.6)
+    with pytest.raises(ValueError, match="K means and K \\+ 1 weights"):
+        priors.GaussianMixture((1.0, 2.0), (0.5, 0.5))
+    with pytest.raises(ValueError, match="cannot be saved"):
+        priors.to_plain(COMPOSED["log-density"])
+    with pytest.raises(TypeError, match="noisyica.laws"):
+        priors.Independent("laplace")
