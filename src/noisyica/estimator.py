@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -73,6 +74,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Decides everything random.
     verbose : bool, default=True
         Show progress on a terminal when the fit takes more than a second.
+    callback : callable, optional
+        ``callback(iteration, model)``, called every so many iterations with the :class:`noisyica.Model` learnt so far; the fit ends
+        there if it returns True.
 
     Attributes
     ----------
@@ -124,6 +128,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         dtype: str = "float32",
         random_state: RandomState = None,
         verbose: bool = True,
+        callback: Callable[[int, Model], bool | None] | None = None,
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -140,6 +145,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     # ------------------------------------------------------------------------------------------------------- fit
 
@@ -172,12 +178,14 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
             def watch(done: int, state: State, history: dict[str, np.ndarray]) -> bool:
                 reporter.update(done, f"noise variance {float(history['noise_variance'][-1]) * unit**2:.4g}")
-                return monitor.converged(history)
+                told = self.callback is not None and self.callback(done, _model(state.parameters, centre, unit))
+                return monitor.converged(history) or bool(told)
 
             data = learning.prepare(X, self.dtype)
-            start = learning.best_start(data, starts, key, settings)
+            looking = f"trying {len(starts)} starts"
+            start = learning.best_start(data, starts, key, settings, lambda i: reporter.update(0, looking))
             run = learning.learn(data, start, key, settings, schedule, self.max_iter, watch)
-        self._finish(run, prior, centre, unit, float(data.moments.xx))
+        self._finish(run, centre, unit, float(data.moments.xx))
         self.converged_ = monitor.done
         if self.tol > 0 and self.algorithm == "saem" and not self.converged_ and self.max_iter > 200:
             warnings.warn(
@@ -228,27 +236,27 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         zero = np.zeros(X.shape[1])
         return [cast(Parameters(A, zero, noise, prior), float) for A, noise in found]  # type: ignore[arg-type]
 
-    def _finish(self, run: Run, prior: Prior, centre: np.ndarray, unit: float, total: float) -> None:
+    def _finish(self, run: Run, centre: np.ndarray, unit: float, total: float) -> None:
         """Back to the units of X; sort the components, fix their signs and keep the history."""
-        parameters: Parameters = to_numpy(run.state.parameters)
+        model = _model(run.state.parameters, centre, unit)
         statistics = run.state.statistics
         spread = np.asarray(jnp.diag(statistics.bb) - statistics.b**2)
-        A = np.asarray(parameters.A) * unit
+        A = model.mixing
         explained = np.maximum(spread, 0.0) * np.square(A).sum(0)
         order = np.argsort(-explained, kind="stable")
         A, explained = A[:, order], explained[order]
-        if prior.symmetric:
+        if model.prior.symmetric:
             peak = A[np.abs(A).argmax(0), np.arange(A.shape[1])]
             A = A * np.where(peak < 0, -1.0, 1.0)
         self.mixing_ = A
         self.components_ = A.T
-        self.mean_ = centre + np.asarray(parameters.mean) * unit
-        self.noise_variance_ = float(parameters.sigma2) * unit**2
-        self.prior_ = parameters.prior.rescaled(1 / unit)
+        self.mean_ = model.mean
+        self.noise_variance_ = model.noise_variance
+        self.prior_ = model.prior
         self.explained_variance_ = explained
         self.explained_variance_ratio_ = explained / (total * unit**2)
         self.n_iter_ = int(run.state.t)
-        self.history_ = _history(run.history, parameters.prior, unit, A.shape[0], order)
+        self.history_ = _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order)
         self.fit_time_ = run.seconds
 
     @property
@@ -299,6 +307,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         check_is_fitted(self)
         settings = self.get_params(deep=False)
+        del settings["callback"]
         arrays = {name: np.asarray(getattr(self, name)) for name in _SAVED_ARRAYS}
         arrays |= {f"history_{name}": values for name, values in self.history_.items()}
         if hasattr(self, "feature_names_in_"):
@@ -361,6 +370,12 @@ def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray
         raise ValueError("X is constant: all its rows are the same, so there is nothing to decompose.")
     X /= rms
     return X, centre * size, size * rms
+
+
+def _model(parameters: Parameters, centre: np.ndarray, unit: float) -> Model:
+    """The parameters in the units of X."""
+    A, mean, sigma2, prior = to_numpy(parameters)
+    return Model(A * unit, centre + mean * unit, float(sigma2) * unit**2, prior.rescaled(1 / unit))
 
 
 class _Monitor:

@@ -40,8 +40,10 @@ def count_above_noise(X: np.ndarray) -> int:
     x = np.linspace(low, high, 2001)
     density = np.sqrt(np.maximum((high - x) * (x - low), 0)) / np.maximum(x, 1e-12)
     median = x[np.searchsorted(np.cumsum(density), density.sum() / 2)]
-    edge = np.median(variances) * high / median
-    return int(np.clip((variances > 1.02 * edge).sum(), 1, max(1, min(n - 1, d) - 1)))
+    # the largest variance of pure noise is above the edge by a Tracy-Widom variable on this scale; 3.3 is its 99.9 % point
+    scatter = (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / (np.sqrt(n) + np.sqrt(d))
+    edge = np.median(variances) * high / median * (1 + 3.3 * scatter)
+    return int(np.clip((variances > edge).sum(), 1, max(1, min(n - 1, d) - 1)))
 
 
 def start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, float]:
@@ -116,7 +118,12 @@ def _dense_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndar
     return np.array(found).T
 
 
-_FINDERS = {"fastica": _independent, "directions": _independent_directions, "clusters": _dense_directions}
+def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """A random rotation of the principal components."""
+    return np.linalg.qr(rng.normal(size=(scores.shape[1], scores.shape[1])))[0]
+
+
+_FINDERS = {"rotation": _any_rotation, "fastica": _independent, "directions": _independent_directions, "clusters": _dense_directions}
 
 
 def _with_offset(X: np.ndarray, centred: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -7,7 +7,9 @@ sweeps at step 1.
 after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood of the drawn beta is maximised in R by one step of relative
 Newton, and the result is folded back into A. At the maximum likelihood the expected gradient of that step, E[psi(beta) beta'] - I
 with psi = -(log prior)', is zero by Fisher's identity (R moves A along A -> A R), so the limit is the same; the step is scaled by SAEM's.
-For smooth laws R is any matrix; for the others, whose zeros a rotation would destroy, R is diagonal: the components' scales.
+For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a rotation destroys zeros); theirs
+is a Laplace law's, which is the sparse one nearest to them, and since that is not the likelihood's own it is faded out during burn-in;
+the components' scales follow the law's own score to the end.
 """
 
 from __future__ import annotations
@@ -46,11 +48,10 @@ class Schedule(NamedTuple):
 
     burn_in: int
     kappa: float
-    cooling: bool = False
 
-    def heat(self, t: Array) -> Array:
-        """Least noise variance to sample with, as a share of the data's variance: falls exponentially during burn-in, then 0."""
-        return jnp.where(t < self.burn_in, self.cooling * jnp.exp(-8.0 * t / jnp.maximum(self.burn_in, 1)), 0.0)
+    def coarse(self, t: Array) -> Array:
+        """How much of a rotation that is not the likelihood's own to take: it fades out by the end of burn-in."""
+        return 0.3 * jnp.maximum(1 - t / jnp.maximum(self.burn_in, 1), 0.0)
 
     def step(self, t: Array) -> Array:
         after = jnp.maximum(t - self.burn_in + 1.0, 1.0)
@@ -137,28 +138,27 @@ def advance(
 def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings: Settings) -> State:
     """One turn of the loop."""
     t, parameters, statistics, latent = state
-    p = parameters.A.shape[1]
-    latent, found, (H, psi2, count) = expectation(state, data, key, schedule, settings)
+    latent, found, (H, psi2, count) = expectation(state, data, key, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
-    W = expand(H, psi2, count, found, parameters.prior.smooth, step) if p else jnp.eye(p)
+    rotation = jnp.minimum(step, 0.3) if parameters.prior.smooth else schedule.coarse(t)
+    W = expand(H, psi2, count, found, step, rotation)
     latent = jax.vmap(parameters.prior.transform, in_axes=(0, None))(latent, W.astype(settings.dtype))
     statistics = transformed(statistics, W)
     parameters = mstep(statistics, data.moments, parameters.prior, settings.free_mean, data.floor)
     return State(t + 1, parameters, statistics, latent)
 
 
-def expectation(state: State, data: Data, key: Array, schedule: Schedule, settings: Settings) -> tuple[Any, Statistics, tuple[Array, Array, Array]]:
+def expectation(state: State, data: Data, key: Array, settings: Settings) -> tuple[Any, Statistics, tuple[Array, Array, Array]]:
     """Sweep all blocks; the new latent variables, their statistics, and the statistics of parameter expansion."""
     parameters = state.parameters
     prior = cast(parameters.prior, settings.dtype)
-    hot = parameters._replace(sigma2=jnp.maximum(parameters.sigma2, schedule.heat(state.t) * data.moments.xx / data.sizes[1]))
     sweep = prior.gibbs if settings.sampler == "gibbs" else prior.metropolis
     key = jax.random.fold_in(key, state.t + 1)
 
     def block_sweeps(inputs: tuple[Array, Block, Any]) -> tuple[Any, Any]:
         index, block, latent = inputs
-        tilt = channel(hot, block)
+        tilt = channel(parameters, block)
         block_key = jax.random.fold_in(key, index)
         total = None
         for i in range(settings.draws):
@@ -178,23 +178,23 @@ def expectation(state: State, data: Data, key: Array, schedule: Schedule, settin
     return latent, *found
 
 
-def expand(H: Array, psi2: Array, count: Array, found: Statistics, smooth: bool, step: Array) -> Array:
+def expand(H: Array, psi2: Array, count: Array, found: Statistics, step: Array, rotation: Array) -> Array:
     """The matrix W of beta -> W beta: one damped step of relative Newton on the drawn coefficients."""
     p = H.shape[0]
-    # Scales: E[beta psi(beta)] = 1 at the right one, with derivative k = 1 + E[beta^2 psi'(beta)] in the log scale.
-    ratio = jnp.where(count > 1e-9, jnp.diag(H) / jnp.maximum(count, 1e-9), 1.0)
-    k = 1 + psi2 / jnp.maximum(count, 1e-9) * jnp.diag(found.bb) if smooth else 2.0
-    scale = jnp.exp(-jnp.clip((ratio - 1) / k, -0.5, 0.5) * jnp.minimum(step, 0.5))
-    if not smooth or p == 1:
+    off_diagonal = 1 - jnp.eye(p)
+    H, psi2 = H / count[:, None], psi2 / count
+    # E[beta psi(beta)] = 1 at the right scale, with derivative k = 1 + E[beta^2 psi'] in the log scale
+    curvature = jnp.outer(psi2, jnp.diag(found.bb))
+    k = jnp.clip(1 + jnp.diag(curvature), 2.0, 50.0)
+    scale = jnp.exp(-jnp.clip((jnp.diag(H) - 1) / k, -0.5, 0.5) * jnp.minimum(step, 0.5))
+    if p == 1:
         return jnp.diag(scale)
-    gradient = (H / count) * (1 - jnp.eye(p))
     # 2 x 2 blocks of the Hessian: h_ij = E psi'(beta_i) E beta_j^2 (E psi' = E psi^2), coupled by 1, kept away from singular
-    curvature = jnp.outer(psi2 / count, jnp.diag(found.bb))
     low = 0.5 * (curvature + curvature.T - jnp.sqrt((curvature - curvature.T) ** 2 + 4))
     curvature = curvature + jnp.maximum(0.1 - low, 0.0)
+    gradient = H * off_diagonal
     newton = -(curvature.T * gradient - gradient.T) / (curvature * curvature.T - 1)
-    newton = jnp.clip(newton, -0.3, 0.3) * (1 - jnp.eye(p))
-    return jnp.diag(scale) + jnp.minimum(step, 0.3) * newton
+    return jnp.diag(scale) + rotation * jnp.clip(newton, -0.3, 0.3) * off_diagonal
 
 
 class Run(NamedTuple):
@@ -236,14 +236,20 @@ def learn(
     return Run(state, history, time.perf_counter() - begun)
 
 
-def best_start(data: Data, starts: list[Parameters], key: Array, settings: Settings, n_iter: int = 60) -> Parameters:
-    """The start from which a short run ends with the least noise."""
+def best_start(
+    data: Data, starts: list[Parameters], key: Array, settings: Settings, watch: Callable[[int], None], n_iter: int = 60
+) -> Parameters:
+    """The start from which a short run on the first block of rows ends with the least noise."""
     if len(starts) == 1:
         return starts[0]
+    data = data._replace(blocks=jax.tree.map(lambda leaf: leaf[:1], data.blocks))
+    data = data._replace(blocks=data.blocks._replace(weight=data.blocks.weight / data.blocks.weight.sum()))
     schedule = Schedule(n_iter // 2, 0.75)
-    runs = [learn(data, start, key, settings, schedule, n_iter) for start in starts]
-    best = int(np.argmin([float(run.state.parameters.sigma2) for run in runs]))
-    return starts[best]
+    noise = []
+    for i, start in enumerate(starts):
+        watch(i)
+        noise.append(float(learn(data, start, key, settings, schedule, n_iter).state.parameters.sigma2))
+    return starts[int(np.argmin(noise))]
 
 
 def prior_with(prior: Prior, values: list[np.ndarray]) -> Prior:

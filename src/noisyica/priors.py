@@ -92,14 +92,11 @@ class Prior:
         raise NotImplementedError
 
     def expansion(self, latent: Any, weight: Array) -> tuple[Array, Array, Array]:
-        """What parameter expansion needs: sums of psi(beta) beta' (p, p), of psi(beta)^2 (p,), and the count (p,).
-
-        Only the diagonal of the first is used unless the prior is ``smooth``.
-        """
+        """What parameter expansion needs: sums of psi(beta) beta' (p, p), of psi(beta)^2 (p,), and the count (p,)."""
         raise NotImplementedError
 
     def transform(self, latent: Any, W: Array) -> Any:
-        """The latent variables after beta -> W beta (W diagonal unless the prior is ``smooth``)."""
+        """The latent variables after beta -> W beta."""
         raise NotImplementedError
 
     def variance(self) -> float:
@@ -233,11 +230,17 @@ class Independent(Prior):
             score = self.law.score(latent)
             weighted = score * weight
             return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum())
+        # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
         scale, count = self.law.scale_statistics(latent, jnp.broadcast_to(weight, latent.shape))
-        return jnp.diag(scale), jnp.ones_like(count), count
+        signs = jnp.sign(latent) * weight
+        total = weight.sum()
+        size = (jnp.abs(latent) * weight).sum(-1) / total + 1e-12
+        H = (signs / size[:, None]) @ latent.T
+        H = H - jnp.diag(jnp.diag(H)) + jnp.diag(total * scale / jnp.maximum(count, 1e-12))
+        return H, total * (count / total) / (size * size), jnp.full_like(count, total)
 
     def transform(self, latent: Array, W: Array) -> Array:
-        return W @ latent if self.smooth else jnp.diag(W)[:, None] * latent
+        return W @ latent
 
     def variance(self) -> float:
         return float(self.law.moments(0.0, 0.0)[1])
@@ -408,7 +411,8 @@ class SingleScaleTernary(Prior):
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
-    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "clusters")
+    # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
+    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "clusters") + 16 * ("rotation",)
 
     def __init__(self, gamma: float = 0.25) -> None:
         self._gamma: ArrayLike = _probability("gamma", gamma, 0.5)
