@@ -33,7 +33,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -325,7 +325,7 @@ def _quotient(x: Array, a: Array) -> Array:
 
 def _nodes(dtype: Any, single: int = 28) -> int:
     """Size of a grid: ``single`` in float32, where more would not show."""
-    return single if dtype == jnp.float32 else 128
+    return single if dtype == jnp.float32 else 96
 
 
 def _depth(dtype: Any) -> float:
@@ -333,14 +333,41 @@ def _depth(dtype: Any) -> float:
     return 16.0 if dtype == jnp.float32 else 37.0
 
 
-Weights = Callable[[Array], "list[Array]"]  # of a grid's shift in [0, 1]: the density at positions shift + 0, 1, 2, ...
+class _Grid(NamedTuple):
+    """An even grid in some variable over the window where a density lives."""
+
+    size: int
+    step: Array
+    node: Callable[[Array], Array]  # weight at a position, counted in steps
+    place: Callable[[Array], Array]  # the value that a position stands for, as a distance from ``centre``
+    centre: Array
+    top: Array  # log of what the weights are relative to
+    walk: Callable[[Array], list[Array]]  # the weights at shift + 0, 1, 2, ...
+
+    def positions(self, shift: ArrayLike, like: Array) -> Array:
+        """shift + 0, 1, 2, ... along a new leading axis."""
+        return jnp.arange(self.size, dtype=like.dtype).reshape((-1,) + (1,) * like.ndim) + shift
+
+    def log_integral(self) -> Array:
+        """By the trapezoid rule."""
+        return self.top + jnp.log(self.step * self.node(self.positions(0.5, self.step)).sum(0))
+
+    def moments(self, value: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """Mean and variance of ``value`` (of positions), by the trapezoid rule."""
+        k = self.positions(0.5, self.step)
+        weights, values = self.node(k), value(k)
+        weights = weights / weights.sum(0)
+        mean = (weights * values).sum(0)
+        return mean, (weights * jnp.square(values - mean)).sum(0)
+
+    def cumulate(self, shift: Array) -> Any:
+        """Running sums of the weights at shift + 0, 1, 2, ...: unrolled in float32, where XLA makes one fast kernel of them."""
+        if shift.dtype == jnp.float32:
+            return list(itertools.accumulate(self.walk(shift), jnp.add))
+        return jnp.cumsum(self.node(self.positions(shift, shift)), axis=0)
 
 
-def _running(weights: list[Array]) -> list[Array]:
-    return list(itertools.accumulate(weights, jnp.add))
-
-
-def _grid_choice(cumulative: list[Array], shift: Array, u: Array) -> Array:
+def _grid_choice(cumulative: Any, shift: Array, u: Array) -> Array:
     r"""Exact draw from a smooth density by a randomly shifted grid; returns the grid position k + shift.
 
     Shift the grid (k + u_0) h by a uniform u_0, then choose node k with probability proportional to the density there.
@@ -349,20 +376,12 @@ def _grid_choice(cumulative: list[Array], shift: Array, u: Array) -> Array:
     density f, with no table, no rejection and no interpolation.
     """
     threshold = u * cumulative[-1]
+    if not isinstance(cumulative, list):
+        return shift + (cumulative[:-1] < threshold).sum(0)
     chosen = shift
     for c in cumulative[:-1]:
         chosen = chosen + (c < threshold)
     return once(chosen)
-
-
-def _grid_moments(weights: Weights, value: Callable[[Array], Array], dtype: Any) -> tuple[Array, ...]:
-    """Sum of the nodes' weights, and mean and variance of ``value`` over them, by the trapezoid rule."""
-    middle = jnp.asarray(0.5, dtype)
-    w = jnp.stack(weights(middle))
-    values = jnp.stack([value(middle + k) for k in range(w.shape[0])])
-    total = w.sum(0)
-    mean = (w * values).sum(0) / total
-    return total, mean, (w * jnp.square(values - mean)).sum(0) / total
 
 
 @law()
@@ -382,8 +401,8 @@ class Logistic(Law):
         return LOG_2 - 2 * size - 2 * jnp.log1p(jnp.exp(-2 * size))
 
     @staticmethod
-    def _grid(a: Array, b: Array) -> tuple[Weights, Callable[[Array], Array], Array, Array, Array]:
-        """For b >= 0: weights, distance from the mode at a grid position, the step, and the enveloping tilt's mode and peak.
+    def _grid(a: Array, b: Array) -> _Grid:
+        """For b >= 0. The centre is the mode of the enveloping Laplace tilt.
 
         The grid is even in v, t = base + v + v^3 / 6: fine near 0, where the density bends, coarse in wide Gaussian tails.
         All distances are from the envelope's mode, so that nothing cancels where b^2 / a is huge.
@@ -400,7 +419,8 @@ class Logistic(Law):
         left = once(jnp.where(flat < mode, -flat, -mode - beyond))
         base = once(jnp.clip(-mode, left, right))  # the point of the window that is nearest to t = 0
         low, high = -_inverse_cubic(once(base - left)), _inverse_cubic(once(right - base))
-        step = once((high - low) * (1 / _nodes(b.dtype, 24)))
+        size = _nodes(b.dtype, 24)
+        step = once((high - low) * (1 / size))
 
         def offset(k: Array) -> tuple[Array, Array]:
             v = once(low + k * step)
@@ -413,30 +433,29 @@ class Logistic(Law):
             fold = 1 + jnp.exp(-2 * jnp.abs(t))
             return once(jnp.exp(inside - 0.5 * a * delta * delta) * jacobian * (1 / (fold * fold)))
 
-        def weights(shift: Array) -> list[Array]:
-            return [node(shift + k) for k in range(_nodes(b.dtype, 24))]
+        def walk(shift: Array) -> list[Array]:
+            return [node(shift + k) for k in range(size)]
 
-        return weights, lambda k: offset(k)[0], step, mode, peak
+        return _Grid(size, step, node, lambda k: offset(k)[0], mode, peak + LOG_2, walk)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        weights, _, step, _, peak = self._grid(a, jnp.abs(b))
-        return peak + jnp.log(2 * step * _total(weights(jnp.asarray(0.5, b.dtype))))
+        return self._grid(a, jnp.abs(b)).log_integral()
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        weights, distance, _, mode, _ = self._grid(a, jnp.abs(b))
-        _, mean, variance = _grid_moments(weights, distance, b.dtype)
-        return _sign(b) * (mode + mean), variance
+        grid = self._grid(a, jnp.abs(b))
+        mean, variance = grid.moments(grid.place)
+        return _sign(b) * (grid.centre + mean), variance
 
     def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
-        weights, distance, step, mode, peak = self._grid(a, jnp.abs(b))
-        cumulative = _running(weights(u[0]))
+        grid = self._grid(a, jnp.abs(b))
+        cumulative = grid.cumulate(u[0])
 
         def finish(v: Array) -> Array:
-            return _sign(b) * (mode + distance(_grid_choice(cumulative, u[0], v)))
+            return _sign(b) * (grid.centre + grid.place(_grid_choice(cumulative, u[0], v)))
 
-        return peak + jnp.log(2 * step * cumulative[-1]), finish
+        return grid.top + jnp.log(grid.step * cumulative[-1]), finish
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         return self._weigh(u, *floating(a, b))[1](u[1])
@@ -444,13 +463,16 @@ class Logistic(Law):
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
         size = jnp.abs(b)
-        # b - a t = 2 tanh t has its root in [(|b| - 2)+ / a, |b| / (a + 2 tanh(hi)/hi)]: bisect, then polish
+        # b - a t = 2 tanh t has its root between (|b| - 2)+ / a and |b| / a: bisect
         low, high = _quotient(jnp.maximum(size - 2, 0.0), a), jnp.where(a > 0, size / jnp.maximum(a, 1e-30), jnp.inf)
         high = jnp.minimum(high, low + jnp.arctanh(jnp.minimum(size / 2, 1 - 1e-7)) + 1e-3)
-        for _ in range(50):
-            middle = 0.5 * (low + high)
+
+        def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+            middle = 0.5 * (bounds[0] + bounds[1])
             rising = size - a * middle - 2 * jnp.tanh(middle) > 0
-            low, high = jnp.where(rising, middle, low), jnp.where(rising, high, middle)
+            return jnp.where(rising, middle, bounds[0]), jnp.where(rising, bounds[1], middle)
+
+        low, high = jax.lax.fori_loop(0, 60, halve, jnp.broadcast_arrays(low, high))
         t = 0.5 * (low + high)
         value = 0.5 * a * t * t - size * t + self.penalty(t)
         return jnp.sign(b) * t, value
@@ -504,8 +526,8 @@ class ExponentialNormal(Law):
         return jnp.where(t == 0, jnp.inf, value).astype(dtype)
 
     @staticmethod
-    def _grid(a: Array, b: Array) -> tuple[Weights, Callable[[Array], Array], Array, Array, Array]:
-        """Weights, s / centre - 1 at a grid position, ``centre`` (any point near the mode), the step, and g at the centre.
+    def _grid(a: Array, b: Array) -> _Grid:
+        """Places are s / centre - 1; the centre is any point near the mode of g, and ``top`` is g there.
 
         The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v and
         s / centre = (1 + c) y^4 / (c + y^3): like y on the right, like y^4 on the left.
@@ -544,7 +566,8 @@ class ExponentialNormal(Law):
         # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes
         tangent, asymptote = left * (1 + bend) * (1 / (1 + 4 * bend)), 0.25 * (left - _BEND + jnp.log(bend))
         low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - _BEND))
-        step = once((right - low) * (1 / _nodes(dtype)))
+        size = _nodes(dtype)
+        step = once((right - low) * (1 / size))
 
         def place(x: Array) -> tuple[Array, Array]:
             """s / centre - 1, with no cancellation, and its derivative in v, for y = 1 + x."""
@@ -555,18 +578,24 @@ class ExponentialNormal(Law):
             slope = (1 + bend) * y * y3 * inverse * (4 * bend + y3) * inverse
             return once(x * (y3 + bend * ((1 + y) * (1 + y2))) * inverse), slope
 
-        def weights(shift: Array) -> list[Array]:
-            x, growth = jnp.expm1(once(low + shift * step)), jnp.expm1(step)
+        def weight(x: Array) -> Array:
+            # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
+            e1, slope = place(x)
+            gain = 1 / (r_c + (1 - r_c) * jnp.square(1 + e1))  # r / r_c
+            return once(jnp.exp(e1 * (lift * gain * (e1 + 2) - centre)) * jnp.sqrt(gain) * slope)
+
+        def at(k: Array) -> Array:
+            return jnp.expm1(once(low + k * step))
+
+        def walk(shift: Array) -> list[Array]:
+            x, growth = at(shift), jnp.expm1(step)
             result = []
-            for _ in range(_nodes(dtype)):
-                # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
-                e1, slope = place(x)
-                gain = 1 / (r_c + (1 - r_c) * jnp.square(1 + e1))  # r / r_c
-                result.append(once(jnp.exp(e1 * (lift * gain * (e1 + 2) - centre)) * jnp.sqrt(gain) * slope))
+            for _ in range(size):
+                result.append(weight(x))
                 x = once(x + (1 + x) * growth)
             return result
 
-        return weights, lambda k: place(jnp.expm1(once(low + k * step)))[0], centre, step, top
+        return _Grid(size, step, lambda k: weight(at(k)), lambda k: place(at(k))[0], centre, top, walk)
 
     @staticmethod
     def _left_edge(a: Array, b2: Array, q: Array, s0: Array, g0: Array, top: Array, dtype: Any) -> Array:
@@ -598,33 +627,32 @@ class ExponentialNormal(Law):
         return jnp.where(proved, s0 * (1 / jnp.sqrt(1 + sharp)), s_low)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
-        a, b = floating(a, b)
-        weights, _, _, step, top = self._grid(a, b)
-        return top + jnp.log(step * _total(weights(jnp.asarray(0.5, b.dtype))))
+        return self._grid(*floating(a, b)).log_integral()
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        weights, offset, centre, _, _ = self._grid(a, b)
+        grid = self._grid(a, b)
+        centre = grid.centre
         at_centre = centre * centre / (1 + a * centre * centre)
 
         def variance_given(k: Array) -> Array:
             """The variance given s, less that given s = centre."""
-            e1 = offset(k)
+            e1 = grid.place(k)
             return at_centre * e1 * (e1 + 2) / (1 + a * jnp.square(centre * (1 + e1)))
 
         # the conditional mean is b times the conditional variance
-        _, within, spread = _grid_moments(weights, variance_given, b.dtype)
+        within, spread = grid.moments(variance_given)
         return b * (at_centre + within), at_centre + within + b * b * spread
 
     def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
-        weights, offset, centre, step, top = self._grid(a, b)
-        cumulative = _running(weights(u[0]))
+        grid = self._grid(a, b)
+        cumulative = grid.cumulate(u[0])
 
         def finish(v: Array) -> Array:
-            s = once(centre * (1 + offset(_grid_choice(cumulative, u[0], v))))
+            s = once(grid.centre * (1 + grid.place(_grid_choice(cumulative, u[0], v))))
             return s * Normal().draw(u[2:], once(a * s * s), b * s)
 
-        return top + jnp.log(step * cumulative[-1]), finish
+        return grid.top + jnp.log(grid.step * cumulative[-1]), finish
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         return self._weigh(u, *floating(a, b))[1](u[1])
@@ -634,9 +662,12 @@ class ExponentialNormal(Law):
         size = jnp.abs(b)
         # stationary points of a t^2/2 - |b| t + 1.5 t^(2/3): with t = w^3, a w^4 - |b| w + 1 = 0; the larger root is the minimum
         w = jnp.where(a > 0, jnp.cbrt(size / jnp.maximum(a, 1e-30)), 0.0)
-        for _ in range(60):  # Newton from the right of a convex function
+
+        def newton(_: int, w: Array) -> Array:  # from the right of a convex function
             w = w - (a * w**4 - size * w + 1) / jnp.where(a * w**3 > 0, 4 * a * w**3 - size, jnp.inf)
-            w = jnp.maximum(w, jnp.cbrt(size / jnp.maximum(4 * a, 1e-30)))
+            return jnp.maximum(w, jnp.cbrt(size / jnp.maximum(4 * a, 1e-30)))
+
+        w = jax.lax.fori_loop(0, 60, newton, w)
         t = jnp.where(a > 0, w**3, 0.0)
         value = 0.5 * a * t * t - size * t + self.penalty(t)
         return jnp.where(value < 0, jnp.sign(b) * t, 0.0), jnp.minimum(value, 0.0)
@@ -705,20 +736,25 @@ class SymmetricNormals(Law):
         t = jnp.asarray(t)
         return self._posterior_weights([w + Normal(m).log_density(t) for m, w in self._classes()])[0]
 
+    def _tilted(self, a: Array, b: Array) -> tuple[Array, list[Array]]:
+        """Log normaliser, and posterior weights of the classes; what classes have in common is left out of the latter."""
+        shrink = 1 / (1 + a)
+        total, weights = self._posterior_weights([w + (b - 0.5 * a * m) * m * shrink for m, w in self._classes()])
+        return total + 0.5 * b * b * shrink - 0.5 * jnp.log1p(a), weights
+
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
-        a, b = floating(a, b)
-        return self._posterior_weights([w + Normal(m).log_normaliser(a, b) for m, w in self._classes()])[0]
+        return self._tilted(*floating(a, b))[0]
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
         classes = self._classes()
-        _, weights = self._posterior_weights([w + Normal(m).log_normaliser(a, b) for m, w in classes])
+        _, weights = self._tilted(a, b)
         return _mix(weights, [Normal(m).moments(a, b) for m, _ in classes])
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
         classes = self._classes()
-        _, weights = self._posterior_weights([w + Normal(m).log_normaliser(a, b) for m, w in classes])
+        _, weights = self._tilted(a, b)
         mean, below = classes[-1][0] * jnp.ones_like(b), jnp.ones_like(b)
         for (m, _), w in reversed(list(zip(classes[:-1], weights[1:], strict=True))):
             below = below - w
@@ -832,6 +868,12 @@ class Mixture(Law):
         total = functools.reduce(jnp.logaddexp, logs)
         return total, [jnp.exp(x - total) for x in logs]
 
+    def _two_weights(self, logs: list[Array]) -> list[Array]:
+        """Posterior weights of two laws from their log normalisers: one logistic function."""
+        prior = self._log_weights()
+        second = once(jax.nn.sigmoid((logs[1] - logs[0]) + (prior[1] - prior[0])))
+        return [1 - second, second]
+
     def _memberships(self, t: Array) -> list[Array]:
         """Probability of each law given the value: an atom's point belongs to the atom."""
         at_atom = functools.reduce(
@@ -873,7 +915,7 @@ class Mixture(Law):
             switch = u[slab._switch]
             log_slab, finish = slab._weigh(u, a, b)
             logs = [log_slab if k == self._slab else x.log_normaliser(a, b) for k, x in enumerate(self.laws)]
-            weights = [once(w) for w in self._log_terms(logs)[1]]
+            weights = self._two_weights(logs) if len(logs) == 2 else [once(w) for w in self._log_terms(logs)[1]]
             fresh = jnp.clip(switch * (1 / jnp.maximum(weights[self._slab], 1e-30)), 1e-30, 1 - jnp.finfo(b.dtype).epsneg)
             draws = [finish(once(fresh))] + [self.laws[k].draw((), a, b) for k in order[1:]]
         result = draws[-1]

@@ -98,14 +98,14 @@ def prepare(X: np.ndarray, dtype: str) -> Data:
     return Data(Block(jnp.asarray(x), jnp.asarray(ones), jnp.asarray(weight)), moments, max(floor, 1e-300))
 
 
+@functools.partial(jax.jit, static_argnames=("dtype",))
 def begin(data: Data, parameters: Parameters, key: Array, dtype: str) -> State:
     """The state before the first iteration: latent variables drawn from the prior."""
     count, _, size = data.sizes
     prior = cast(parameters.prior, dtype)
     p = parameters.A.shape[1]
     keys = jax.random.split(jax.random.fold_in(key, 0), count)
-    latents = [prior.start(k, p, size, dtype) for k in keys]
-    latent = jax.tree.map(lambda *leaves: jnp.stack(leaves), *latents)
+    latent = lax.map(lambda k: prior.start(k, p, size, dtype), keys)
     first = jax.tree.map(lambda leaf: leaf[0], latent)
     shapes = jax.eval_shape(lambda: collect(prior, first, jax.tree.map(lambda a: a[0], data.blocks)))
     zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
@@ -170,7 +170,7 @@ def expectation(state: State, data: Data, key: Array, settings: Settings) -> tup
 
     inputs = (jnp.arange(data.sizes[0]), data.blocks, state.latent)
     if data.sizes[0] == 1:
-        latent, found = block_sweeps(jax.tree.map(lambda leaf: leaf[0], inputs))
+        latent, found = block_sweeps(jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), inputs))
         latent = jax.tree.map(lambda leaf: leaf[None], latent)
     else:
         latent, parts = lax.map(block_sweeps, inputs)

@@ -1,0 +1,93 @@
+"""Speed, side by side in one run: one SAEM iteration of each prior against NumPy's two products of the same sizes; small problems.
+
+    python benchmarks/speed.py [--small]
+
+Prints a table. Times are the best of several repeats; ratios matter, not milliseconds.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisyica import learning, priors
+from noisyica._array import cast
+from noisyica.learning import Schedule, Settings
+from noisyica.statistics import Parameters
+
+
+def best(function, repeats=7):
+    """Least time of several calls, after one that compiles."""
+    function()
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def iteration_time(X, p, name, iterations):
+    """Seconds for one iteration inside a compiled chunk."""
+    with jax.enable_x64(True):
+        data = learning.prepare(X, "float32")
+        prior = priors.get(name)
+        A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
+        start = cast(Parameters(A, np.zeros(X.shape[1]), X.var(), prior), float)
+        settings = Settings("saem", "gibbs", not prior.has_offset, 1, "float32")
+        key = jax.random.key(0)
+        state = learning.begin(data, start, key, "float32")
+
+        def run():
+            out = learning.advance(state, data, key, jnp.asarray(iterations), Schedule(500, 0.75), settings, iterations)
+            jax.block_until_ready(out)
+
+        return best(run) / iterations
+
+
+def numpy_time(X, p):
+    """Seconds for X A and X' beta in float32."""
+    X = X.astype(np.float32)
+    A, beta = np.ones((X.shape[1], p), np.float32), np.ones((X.shape[0], p), np.float32)
+    return best(lambda: (X @ A, X.T @ beta), 30)
+
+
+NEW_PROCESS = """
+import numpy as np
+from noisyica import NoisyICA
+X = np.random.default_rng(0).laplace(size=(100, 2)) @ np.random.default_rng(1).normal(size=(2, 256))
+NoisyICA(2, prior="{prior}", tol=0, random_state=0).fit(X + np.random.default_rng(2).normal(size=X.shape))
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="the small problems only")
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(0)
+    if not arguments.small:
+        n, d, p = 7291, 256, 20
+        X = rng.laplace(size=(n, p)) @ rng.normal(size=(p, d)) + rng.normal(size=(n, d))
+        X /= X.std()
+        base = numpy_time(X, p)
+        print(f"{n} x {d}, p = {p}, float32: NumPy's X A and X' beta {1e3 * base:.2f} ms")
+        for name in priors.TABLE:
+            seconds = iteration_time(X, p, name, 20)
+            base = min(base, numpy_time(X, p))
+            print(f"  {name:6s} {1e3 * seconds:7.2f} ms an iteration, {seconds / base:5.2f} times NumPy's products", flush=True)
+        print(f"  (NumPy's products at their best: {1e3 * base:.2f} ms)")
+    X = rng.laplace(size=(100, 2)) @ rng.normal(size=(2, 256)) + rng.normal(size=(100, 256))
+    for name in ("bg", "log"):
+        print(f"100 x 256, p = 2: 1,000 iterations of {name} in {1000 * iteration_time(X, 2, name, 1000):.3f} s once compiled", flush=True)
+    for name in ("bg", "log"):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", NEW_PROCESS.format(prior=name)], check=True)
+        print(f"new process, import, compile and fit {name} (100 x 256, p = 2): {time.perf_counter() - begun:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
