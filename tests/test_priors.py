@@ -50,7 +50,11 @@ def geweke(prior, sampler, spoil=lambda tilt: tilt):
 
         def cycle(i, latent):
             keys = jax.random.split(jax.random.fold_in(key, i + 1), 2)
-            x = A @ prior.coefficients(latent) + prior.offset(latent) + np.sqrt(0.5).astype("float32") * jax.random.normal(keys[0], (d, ROWS), "float32")
+            x = (
+                A @ prior.coefficients(latent)
+                + prior.offset(latent)
+                + np.sqrt(0.5).astype("float32") * jax.random.normal(keys[0], (d, ROWS), "float32")
+            )
             tilt = channel(parameters, Block(x, x.sum(0), jnp.ones(ROWS, "float32")))
             return getattr(prior, sampler)(keys[1], latent, spoil(tilt))
 
@@ -106,7 +110,7 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     latent = prior.start(jax.random.key(0), p, n, float)
     beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
     mean = np.zeros(d) if prior.has_offset else rng.normal(size=d)
-    X = (mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d)))
+    X = mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d))
     x = jnp.asarray(X.T)
     block = Block(x, x.sum(0), jnp.full(n, 1 / n))
     moments = Moments(x.mean(1), jnp.square(x).sum(0).mean())

@@ -15,9 +15,7 @@ def _quartic(t):
     return -(t**4)
 
 
-PRIOR_LAWS: dict[str, Law] = {
-    name: cls().law for name, cls in priors.TABLE.items() if issubclass(cls, priors.Independent)
-}
+PRIOR_LAWS: dict[str, Law] = {name: cls().law for name, cls in priors.TABLE.items() if issubclass(cls, priors.Independent)}
 LAWS: dict[str, Law] = PRIOR_LAWS | {
     "normal": Normal(0.7, 1.3),
     "exponential": Exponential(1.5),

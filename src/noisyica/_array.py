@@ -84,5 +84,5 @@ def open_unit(bits: jax.Array, dtype: Any) -> jax.Array:
     Kernels that use one uniform twice (first to choose, then rescaled) put the rarer, continuous case near 0.
     """
     width = 32 if jnp.dtype(dtype) == jnp.float32 else 64
-    top = 1.0 - float(jnp.finfo(dtype).epsneg)
+    top = 1.0 - float(np.finfo(dtype).epsneg)
     return jnp.minimum((bits.astype(dtype) + 0.5) * (2.0**-width), top)

@@ -42,11 +42,16 @@ def _summary(ica: NoisyICA, X: np.ndarray, snapshots: list[tuple[int, Model]]) -
     trend = [(iteration, model.log_likelihood(X[::9], n_particles=1).mean()) for iteration, model in looks]
     table = Table(title="What was found", show_header=False, title_justify="left")
     table.add_row("Iterations, time", f"{ica.n_iter_} in {ica.fit_time_:.1f} s")
-    table.add_row("Noise", f"variance {ica.noise_variance_:.3f}, standard deviation {np.sqrt(ica.noise_variance_):.3f} (pixels go from 0 to 16)")
+    table.add_row(
+        "Noise", f"variance {ica.noise_variance_:.3f}, standard deviation {np.sqrt(ica.noise_variance_):.3f} (pixels go from 0 to 16)"
+    )
     for name, value in ica.prior_.parameters.items():
         table.add_row(f"Prior's {name}", np.array2string(value, precision=3))
     table.add_row("Log likelihood of an image", ", ".join(f"{value:.2f} (iteration {t})" for t, value in trend))
-    table.add_row("Components on in an image", f"{on.mean():.1f} of {draws.shape[-1]} on average; 10 % have under {np.quantile(on, 0.1):.1f}, 10 % over {np.quantile(on, 0.9):.1f}")
+    table.add_row(
+        "Components on in an image",
+        f"{on.mean():.1f} of {draws.shape[-1]} on average (10 % under {np.quantile(on, 0.1):.1f}, 10 % over {np.quantile(on, 0.9):.1f})",
+    )
     share = 1 - np.square(residual).sum() / np.square(X - X.mean(0)).sum()
     table.add_row("Variance explained", f"{100 * share:.1f} %")
     return table

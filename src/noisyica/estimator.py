@@ -255,7 +255,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.prior_ = model.prior
         self.explained_variance_ = explained
         self.explained_variance_ratio_ = explained / (total * unit**2)
-        self.n_iter_ = int(run.state.t)
+        self.n_iter_: int = int(run.state.t)
         self.history_ = _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order)
         self.fit_time_ = run.seconds
 

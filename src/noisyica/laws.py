@@ -33,7 +33,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast, dataclass_transform
 
 import jax
 import jax.numpy as jnp
@@ -59,15 +59,14 @@ LawType = TypeVar("LawType", bound="Law")
 REGISTRY: dict[str, type[Law]] = {}
 
 
+@dataclass_transform(frozen_default=True)
 def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
     """Make a class an immutable pytree; ``static`` fields are structure, all others are parameters."""
 
     def decorate(cls: type[LawType]) -> type[LawType]:
         new = dataclasses.dataclass(frozen=True)(cls)
-        names = [field.name for field in dataclasses.fields(new)]
-        jax.tree_util.register_dataclass(
-            new, [n for n in names if n not in static], [n for n in names if n in static]
-        )
+        names = [field.name for field in dataclasses.fields(new)]  # type: ignore[arg-type]
+        jax.tree_util.register_dataclass(new, [n for n in names if n not in static], [n for n in names if n in static])
         REGISTRY[new.__name__] = new
         return new
 
@@ -207,7 +206,7 @@ class Normal(Law):
     def _posterior(self, a: Array, b: Array) -> tuple[Array, Array]:
         variance = jnp.square(self.scale)
         shrink = 1 / (1 + a * variance)
-        return (self.mean + variance * b) * shrink, variance * shrink
+        return (self.mean + variance * b) * shrink, variance * shrink  # type: ignore[return-value]
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
@@ -710,8 +709,8 @@ def _mean_scale(t: Array) -> Array:
 class SymmetricNormals(Law):
     """The paper's IFA law: N(0, 1) with weight w_0, and N(m_k, 1), N(-m_k, 1) with weight w_k / 2 each."""
 
-    means: ArrayLike = (2.0,)
-    weights: ArrayLike = (0.5, 0.5)
+    means: ArrayLike | Sequence[float] = (2.0,)
+    weights: ArrayLike | Sequence[float] = (0.5, 0.5)
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
 
@@ -835,7 +834,7 @@ class Mixture(Law):
     """
 
     laws: tuple[Law, ...]
-    weights: ArrayLike
+    weights: ArrayLike | Sequence[float]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "laws", tuple(self.laws))
@@ -876,9 +875,7 @@ class Mixture(Law):
 
     def _memberships(self, t: Array) -> list[Array]:
         """Probability of each law given the value: an atom's point belongs to the atom."""
-        at_atom = functools.reduce(
-            jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool)
-        )
+        at_atom = functools.reduce(jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool))
         if self._slab is not None:
             return [(t == x.location if isinstance(x, Dirac) else ~at_atom).astype(t.dtype) for x in self.laws]
         terms = [x.log_density(t) if atom else jnp.where(at_atom, -jnp.inf, x.log_density(t))
@@ -887,9 +884,7 @@ class Mixture(Law):
 
     def log_density(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)
-        at_atom = functools.reduce(
-            jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool)
-        )
+        at_atom = functools.reduce(jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool))
         terms = [x.log_density(t) if atom else jnp.where(at_atom, -jnp.inf, x.log_density(t))
                  for x, atom in zip(self.laws, self._atoms(), strict=True)]  # fmt: skip
         return self._log_terms(terms)[0]
@@ -916,7 +911,7 @@ class Mixture(Law):
             log_slab, finish = slab._weigh(u, a, b)
             logs = [log_slab if k == self._slab else x.log_normaliser(a, b) for k, x in enumerate(self.laws)]
             weights = self._two_weights(logs) if len(logs) == 2 else [once(w) for w in self._log_terms(logs)[1]]
-            fresh = jnp.clip(switch * (1 / jnp.maximum(weights[self._slab], 1e-30)), 1e-30, 1 - jnp.finfo(b.dtype).epsneg)
+            fresh = jnp.clip(switch * (1 / jnp.maximum(weights[self._slab], 1e-30)), 1e-30, 1 - np.finfo(b.dtype).epsneg)
             draws = [finish(once(fresh))] + [self.laws[k].draw((), a, b) for k in order[1:]]
         result = draws[-1]
         bounds = list(itertools.accumulate((weights[k] for k in order[:-1]), jnp.add))

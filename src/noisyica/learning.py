@@ -1,7 +1,7 @@
 r"""The one loop: S <- S + step (S_hat - S), theta <- mstep(S).
 
-SAEM takes one sweep of the sampler for S_hat, with step 1 during burn-in and t^-kappa after it. SEM always has step 1, MCEM averages several
-sweeps at step 1.
+SAEM takes one sweep of the sampler for S_hat, with step 1 during burn-in and t^-kappa after it. SEM always
+has step 1; MCEM averages several sweeps at step 1.
 
 **Parameter expansion.** Where the noise is low, beta is nearly a function of x and A, and EM-like steps move A by O(sigma^2) only. So
 after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood of the drawn beta is maximised in R by one step of relative
@@ -254,4 +254,4 @@ def best_start(
 
 def prior_with(prior: Prior, values: list[np.ndarray]) -> Prior:
     """The prior with its leaves replaced (to read the history)."""
-    return jax.tree.unflatten(jax.tree.structure(prior), values)  # type: ignore[no-any-return]
+    return jax.tree.unflatten(jax.tree.structure(prior), values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import jax
@@ -64,9 +65,9 @@ class Model:
         self.mean = np.zeros(d) if mean is None else np.array(mean, float)
         if self.mean.shape != (d,) or not np.isfinite(self.mean).all():
             raise ValueError(f"mean must be {d} finite numbers, one for each row of mixing; got shape {self.mean.shape}.")
-        if not (np.isscalar(noise_variance) and np.isfinite(noise_variance) and noise_variance > 0):
+        if not (isinstance(noise_variance, Real) and np.isfinite(noise_variance) and noise_variance > 0):
             raise ValueError(f"noise_variance must be one positive number; got {noise_variance!r}.")
-        self.noise_variance = float(noise_variance)
+        self.noise_variance: float = float(noise_variance)
         with jax.enable_x64(True):
             self.prior: Prior = to_numpy(priors.get(prior))
         if self.prior.has_offset and self.mean.any():

@@ -63,7 +63,8 @@ def overview(ica: NoisyICA, X: Any, image_shape: tuple[int, int] | None = None, 
     lines = -(-p // columns)
     height = 1.35 * (lines + len(X)) + 1.6
     figure = Figure(figsize=(1.05 * (columns + 1) + 0.4, height), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[lines + 0.45, len(X) + 0.45])
+    halves: Any = figure.subfigures(2, 1, height_ratios=[lines + 0.45, len(X) + 0.45])
+    top, bottom = halves
     top.suptitle("Mean, and components (share of the variance)", fontsize=10)
     bottom.suptitle("Rows: original, reconstruction, and the components that make most of it (coefficient)", fontsize=10)
     low, high = float(min(X.min(), ica.mean_.min())), float(max(X.max(), ica.mean_.max()))

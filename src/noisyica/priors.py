@@ -467,7 +467,7 @@ class SingleScaleTernary(Prior):
             return (y, quadratic, l0 + new * c_j, others + jnp.abs(new)), None
 
         u = uniforms(keys[0], 1, y.shape, y.dtype)
-        carry = (y, *self._forms(y, channel.G, c), jnp.abs(y).sum(0))
+        carry: Any = (y, *self._forms(y, channel.G, c), jnp.abs(y).sum(0))
         p = y.shape[0]
         indices = (jnp.arange(p), lax.optimization_barrier(jnp.arange(p)))
         inputs = (indices, channel.G, jnp.diag(channel.G), c, u)
@@ -531,11 +531,9 @@ class SingleScaleTernary(Prior):
         return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
 
     def mstep(self: Self, statistics: Array) -> Self:
-        return self._with(keep_inside(statistics)[1] / 2)
-
-    def _with(self: Self, gamma: ArrayLike) -> Self:
         leaves, structure = jax.tree.flatten(self)
-        return jax.tree.unflatten(structure, [gamma, *leaves[1:]])  # type: ignore[no-any-return]
+        gamma = keep_inside(statistics)[1] / 2
+        return jax.tree.unflatten(structure, [gamma, *leaves[1:]])
 
     def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array]:
         # the scale of a row is exponential of mean 1; rows with all signs zero say nothing of A
@@ -640,7 +638,9 @@ def to_plain(value: Any) -> Any:
     """A prior or a law as nested dicts, lists and numbers (what is written to files)."""
     if isinstance(value, Law):
         if isinstance(value, laws.LogDensity):
-            raise ValueError("A prior with a LogDensity law holds a Python function and cannot be saved: save its model's arrays and rebuild it.")
+            raise ValueError(
+                "A prior with a LogDensity law holds a Python function and cannot be saved: save its model's arrays and rebuild it."
+            )
         fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
         return {"type": type(value).__name__, **fields}
     if isinstance(value, Independent):

@@ -16,6 +16,7 @@ of the law with no cancellation at all, down to a = 0 (an exponential law).
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ _TAIL = -4.0  # below this c / sqrt(a), draws solve for the tail rather than inv
 def _coefficients(dtype: jnp.dtype, derivative: int = 0) -> tuple[float, ...]:
     """Coefficients of P (or a derivative in tau) in powers of y = 2 tau - 1, lowest first."""
 
-    def log_scaled_mills(y: np.ndarray) -> np.ndarray:
+    def log_scaled_mills(y: Any) -> Any:
         tau = (y + 1) / 2
         x = Q * (1 - tau) / np.maximum(tau, 1e-300)
         mills = np.sqrt(np.pi / 2) * scipy.special.erfcx(x / np.sqrt(2))
@@ -61,7 +62,7 @@ def once(x: jax.Array) -> jax.Array:
     there instead, and writes the value out or recomputes it. A draw in which whatever is used twice goes through here
     is one vectorised kernel, several times as fast.
     """
-    return jnp.maximum(x, jnp.finfo(x.dtype).min)
+    return jnp.maximum(x, np.finfo(x.dtype).min)
 
 
 def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
