@@ -8,7 +8,7 @@ import pytest
 from noisyica import laws
 from noisyica._array import cast, uniforms
 from noisyica.laws import Dirac, Exponential, ExponentialNormal, Laplace, Mixture, Normal, ScaleMixture
-from tests.tools import LAWS, quadrature, quadrature_moments, tilt_exists
+from tests.tools import LAWS, PRIOR_LAWS, quadrature, quadrature_moments, tilt_exists
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -104,9 +104,10 @@ def test_extreme_tilts_are_finite_and_right(name, dtype):
         assert np.abs(np.median(draws) - float(mean)) < 6 * spread, (a, b)
         if dtype == "float32":
             wide, (wide_mean, wide_variance) = exact.log_normaliser(a, b), exact.moments(a, b)
-            assert log_z == pytest.approx(float(wide), rel=1e-4, abs=1e-3)
-            assert mean == pytest.approx(float(wide_mean), rel=1e-5, abs=2e-3 * np.sqrt(float(wide_variance)))
-            assert variance == pytest.approx(float(wide_variance), rel=1e-2, abs=1e-30)
+            assert log_z == pytest.approx(float(wide), rel=1e-4, abs=1e-3), (a, b)
+            # the float32 grids of 24 and 28 nodes are good to about 2e-4
+            assert mean == pytest.approx(float(wide_mean), rel=2e-4, abs=2e-3 * np.sqrt(float(wide_variance))), (a, b)
+            assert variance == pytest.approx(float(wide_variance), rel=1e-2, abs=1e-30), (a, b)
 
 
 @pytest.mark.parametrize(("law", "slope", "constant"), [(Laplace(), 1.0, 0.5), (laws.Logistic(), 2.0, 2.0), (Exponential(), 1.0, 1.0)])
@@ -134,21 +135,19 @@ def test_mode_minimises_the_objective(name):
         assert float(value) <= objective.min() + 1e-6
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift"])
 def test_scale_statistics_average_to_one(name):
     """E[t psi(t)] = 1 off the atoms: what parameter expansion relies on."""
     law = LAWS[name]
-    if name in ("scale-mixture", "exponential"):
-        pytest.skip("psi of a law on the half-line or by generic quadrature is not used in learning")
     n = 200_000
-    t = law.sample(jax.random.key(3), shape=(n,))
-    total, count = law.scale_statistics(t, jnp.ones(n))
-    terms = np.array([float(np.divide(*law.scale_statistics(part, jnp.ones(n // 50)))) for part in t.reshape(50, -1)])
-    assert float(total / count) == pytest.approx(1.0, abs=4.5 * terms.std() / np.sqrt(50))
+    t = jax.jit(lambda key: law.sample(key, shape=(50, n // 50)))(jax.random.key(3))
+    total, count = jax.jit(law.scale_statistics)(t, jnp.ones(t.shape))
+    terms = np.asarray(total / count)
+    assert float(total.sum() / count.sum()) == pytest.approx(1.0, abs=4.5 * terms.std() / np.sqrt(50))
     assert terms.std() / np.sqrt(50) < 0.03
 
 
-@pytest.mark.parametrize("name", ["ifa", "bg", "ebg", "et", "two-atoms", "two-laplace"])
+@pytest.mark.parametrize("name", ["ifa", "bg", "ebg", "et", "two-atoms", "two-slabs"])
 def test_m_step_raises_the_likelihood(name):
     """From wrong parameters, the statistics of a sample and one M-step give a law under which the sample is likelier."""
     true = LAWS[name]

@@ -24,7 +24,7 @@ A spike at zero and a Laplace slab, its weight to be learnt:
 >>> law = Mixture((Dirac(), Laplace()), weights=(0.7, 0.3))
 >>> mean, variance = law.moments(4.0, 2.0)
 >>> print(f"{float(mean):.3f}")
-0.101
+0.074
 """
 
 from __future__ import annotations
@@ -471,7 +471,7 @@ class Logistic(Law):
             rising = size - a * middle - 2 * jnp.tanh(middle) > 0
             return jnp.where(rising, middle, bounds[0]), jnp.where(rising, bounds[1], middle)
 
-        low, high = jax.lax.fori_loop(0, 60, halve, jnp.broadcast_arrays(low, high))
+        low, high = jax.lax.fori_loop(0, 60, halve, tuple(jnp.broadcast_arrays(low, high)))
         t = 0.5 * (low + high)
         value = 0.5 * a * t * t - size * t + self.penalty(t)
         return jnp.sign(b) * t, value
@@ -727,18 +727,14 @@ class SymmetricNormals(Law):
             classes += [(means[k], half), (-means[k], half)]
         return classes
 
-    def _posterior_weights(self, logs: list[Array]) -> tuple[Array, list[Array]]:
-        total = functools.reduce(jnp.logaddexp, logs)
-        return total, [jnp.exp(x - total) for x in logs]
-
     def log_density(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)
-        return self._posterior_weights([w + Normal(m).log_density(t) for m, w in self._classes()])[0]
+        return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[0]
 
     def _tilted(self, a: Array, b: Array) -> tuple[Array, list[Array]]:
         """Log normaliser, and posterior weights of the classes; what classes have in common is left out of the latter."""
         shrink = 1 / (1 + a)
-        total, weights = self._posterior_weights([w + (b - 0.5 * a * m) * m * shrink for m, w in self._classes()])
+        total, weights = _normalise([w + (b - 0.5 * a * m) * m * shrink for m, w in self._classes()])
         return total + 0.5 * b * b * shrink - 0.5 * jnp.log1p(a), weights
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
@@ -771,7 +767,7 @@ class SymmetricNormals(Law):
         return functools.reduce(jnp.minimum, [Normal(m).penalty(t) - w for m, w in self._classes()])
 
     def _responsibilities(self, t: Array) -> list[Array]:
-        return self._posterior_weights([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
+        return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
 
     def statistics(self, t: Array, weight: Array) -> Any:
         r = self._responsibilities(t)
@@ -795,6 +791,14 @@ class SymmetricNormals(Law):
 def _as_vector(values: Any) -> Any:
     """Sequences of numbers as one array, so that learning does not change the structure of the pytree."""
     return np.asarray(values, float) if isinstance(values, (tuple, list)) else values
+
+
+def _normalise(logs: list[Array]) -> tuple[Array, list[Array]]:
+    """Log of the sum of exponentials, and the exponentials divided by it (so that they sum to one to the last digit)."""
+    top = once(functools.reduce(jnp.maximum, logs))
+    parts = [once(jnp.exp(x - jnp.where(jnp.isfinite(top), top, 0.0))) for x in logs]
+    total = once(_total(parts))
+    return top + jnp.log(total), [once(part * (1 / total)) for part in parts]
 
 
 def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
@@ -863,9 +867,7 @@ class Mixture(Law):
         return [logs[k] for k in range(len(self.laws))]
 
     def _log_terms(self, terms: list[Array]) -> tuple[Array, list[Array]]:
-        logs = [w + x for w, x in zip(self._log_weights(), terms, strict=True)]
-        total = functools.reduce(jnp.logaddexp, logs)
-        return total, [jnp.exp(x - total) for x in logs]
+        return _normalise([w + x for w, x in zip(self._log_weights(), terms, strict=True)])
 
     def _two_weights(self, logs: list[Array]) -> list[Array]:
         """Posterior weights of two laws from their log normalisers: one logistic function."""
@@ -961,7 +963,7 @@ class Mixture(Law):
 
 @law()
 class Shift(Law):
-    """The law of ``by`` + T, T of law ``law``."""
+    """The law of ``by`` + T, T of law ``law``; in float64 inside, since a large tilt nearly cancels a shift."""
 
     law: Law
     by: ArrayLike = 0.0
@@ -974,26 +976,31 @@ class Shift(Law):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.law.smooth
 
-    def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        a, b = floating(a, b)
-        return a, b - a * self.by
+    def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Array, Any]:
+        """The tilt of T, the log of what it leaves out, and the dtype of the answer."""
+        a, b, dtype = _broadcast_double(a, b)
+        return a, b - a * self.by, (b - 0.5 * a * self.by) * self.by, dtype
 
     def log_density(self, t: ArrayLike) -> Array:
         return self.law.log_density(jnp.asarray(t) - self.by)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
-        return self.law.log_normaliser(*self._tilt(a, b)) + Dirac(self.by).log_normaliser(a, b)
+        a, b, left, dtype = self._tilt(a, b)
+        return (self.law.log_normaliser(a, b) + left).astype(dtype)
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        mean, variance = self.law.moments(*self._tilt(a, b))
-        return mean + self.by, variance
+        a, b, _, dtype = self._tilt(a, b)
+        mean, variance = self.law.moments(a, b)
+        return (mean + self.by).astype(dtype), variance.astype(dtype)
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
-        return self.law.draw(u, *self._tilt(a, b)) + self.by
+        a, b, _, dtype = self._tilt(a, b)
+        return (self.law.draw(tuple(x.astype(b.dtype) for x in u), a, b) + self.by).astype(dtype)
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        t, value = self.law.best(*self._tilt(a, b))
-        return t + self.by, value - Dirac(self.by).log_normaliser(a, b)
+        a, b, left, dtype = self._tilt(a, b)
+        t, value = self.law.best(a, b)
+        return (t + self.by).astype(dtype), (value - left).astype(dtype)
 
     def penalty(self, t: ArrayLike) -> Array:
         return self.law.penalty(jnp.asarray(t) - self.by)
@@ -1098,7 +1105,7 @@ class LogDensity(_Gridded):
         return self.function(t) - (self._log_integral(0.0, 0.0) - LOG_2).astype(t.dtype)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
-        return self._log_integral(a, b) - self._log_integral(0.0, 0.0)
+        return (self._log_integral(a, b) - self._log_integral(0.0, 0.0)).astype(floating(a, b)[1].dtype)
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b, dtype = _broadcast_double(a, b)
@@ -1196,4 +1203,6 @@ class ScaleMixture(_Gridded):
         t, _, dtype = _broadcast_double(t, 0.0)
         v = jnp.linspace(-45.0, 45.0, 7201).reshape((-1,) + (1,) * t.ndim)
         s = jnp.exp(v)
-        return (self.scale.penalty(s) + self.base.penalty(t / s)).min(0).astype(dtype)
+        value = (self.scale.penalty(s) + self.base.penalty(t / s)).min(0)
+        nothing = self.scale.penalty(0.0) + self.base.best(0.0, 0.0)[1]  # a scale of zero leaves the base free
+        return jnp.where(t == 0, jnp.minimum(value, nothing), value).astype(dtype)
