@@ -27,7 +27,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the picture and the model.")] = Path("noisyica-demo"),
     n_components: Annotated[int, typer.Option("--n-components", "-p", min=1, help="Number of components.")] = 20,
     prior: Annotated[str, typer.Option(help=f"One of {', '.join(priors.TABLE)}.")] = "bg",
-    max_iter: Annotated[int, typer.Option(min=1, help="Iterations.")] = 600,
+    max_iter: Annotated[int, typer.Option(min=1, help="Iterations.")] = 400,
     seed: Annotated[int, typer.Option(min=0, help="Decides everything random.")] = 0,
 ) -> None:
     """Fit scikit-learn's digits, say what was found, and draw it.

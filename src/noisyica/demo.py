@@ -14,7 +14,7 @@ from noisyica.estimator import NoisyICA
 from noisyica.model import Model
 
 
-def run(output: Path, n_components: int = 20, prior: str = "bg", max_iter: int = 600, seed: int = 0) -> NoisyICA:
+def run(output: Path, n_components: int = 20, prior: str = "bg", max_iter: int = 400, seed: int = 0) -> NoisyICA:
     """Fit, say what was found, and leave a picture and the model in ``output``."""
     console = Console()
     X = load_digits().data
@@ -38,8 +38,8 @@ def _summary(ica: NoisyICA, X: np.ndarray, snapshots: list[tuple[int, Model]]) -
     draws = ica.model_.posterior_sample(X, n_draws=20, n_warmup=30, random_state=0)
     on = (draws != 0).sum(-1).mean(0)
     residual = X - ica.inverse_transform(draws.mean(0))
-    looks = [snapshots[i] for i in sorted({0, len(snapshots) // 3, len(snapshots) - 1})]
-    trend = [(iteration, model.log_likelihood(X[::9], n_particles=1).mean()) for iteration, model in looks]
+    looks = [snapshots[i] for i in sorted({0, 1, len(snapshots) - 1} & set(range(len(snapshots))))]
+    trend = [(iteration, model.log_likelihood(X[::15], n_temperatures=100, n_particles=1).mean()) for iteration, model in looks]
     table = Table(title="What was found", show_header=False, title_justify="left")
     table.add_row("Iterations, time", f"{ica.n_iter_} in {ica.fit_time_:.1f} s")
     table.add_row(

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from noisyica import initialise, learning, priors, storage
 from noisyica._array import cast, double_precision, to_numpy
@@ -67,7 +68,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Most iterations.
     tol : float, default=1e-3
         "saem" stops after burn-in when, three times in a row, the means of the two halves of the last 100 iterations differ by less than
-        this share in the noise, the components' norms and the prior's parameters. 0 runs all iterations.
+        this share plus twice their Monte-Carlo error, in the noise, the components' norms and the prior's parameters. 0 runs all of them.
     dtype : {"float32", "float64"}, default="float32"
         Of the sampler; sums and the M-step are always in float64.
     random_state : int, RandomState or None, default=None
@@ -227,7 +228,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 names = ", ".join(repr(m) for m in initialise.METHODS)
                 raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
             methods = prior.starts if self.init == "auto" else (self.init,)
-            found = [initialise.start(X, p, prior, method, rng) for method in methods]
+            with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+                found = [initialise.start(X, p, prior, method, rng) for method in methods]
         else:
             A = check_array(self.init, dtype=np.float64, input_name="init") / unit
             if A.shape != (X.shape[1], p):
@@ -254,7 +256,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.noise_variance_ = model.noise_variance
         self.prior_ = model.prior
         self.explained_variance_ = explained
-        self.explained_variance_ratio_ = explained / (total * unit**2)
+        self.explained_variance_ratio_ = explained / unit / unit / total
         self.n_iter_: int = int(run.state.t)
         self.history_ = _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order)
         self.fit_time_ = run.seconds
@@ -375,7 +377,8 @@ def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray
 def _model(parameters: Parameters, centre: np.ndarray, unit: float) -> Model:
     """The parameters in the units of X."""
     A, mean, sigma2, prior = to_numpy(parameters)
-    return Model(A * unit, centre + mean * unit, float(sigma2) * unit**2, prior.rescaled(1 / unit))
+    noise = max(float(sigma2) * unit**2, float(np.finfo(float).tiny))  # the square of tiny units underflows
+    return Model(A * unit, centre + mean * unit, noise, prior.rescaled(1 / unit))
 
 
 class _Monitor:
@@ -393,12 +396,13 @@ class _Monitor:
         if self._tol == 0 or now - self._burn_in < self.WINDOW or now - self._seen < self.WINDOW // 4:
             return False
         self._seen = now
-        half = self.WINDOW // 2
         agree = True
         for values in history.values():
-            first, second = values[-2 * half : -half].mean(0), values[-half:].mean(0)
-            scale = np.maximum(np.abs(values[-2 * half :]).max(), 1e-12)
-            agree &= bool((np.abs(first - second) <= self._tol * scale).all())
+            # two halves of five batches each; the spread of the batches is the Monte-Carlo error of the halves' means
+            batches = values[-self.WINDOW :].reshape(2, 5, -1, *values.shape[1:]).mean(2)
+            means, error = batches.mean(1), np.sqrt((batches.var(1, ddof=1) / 5).sum(0))
+            scale = np.maximum(np.abs(means).max(), 1e-12)
+            agree &= bool((np.abs(means[0] - means[1]) <= self._tol * scale + 2 * error).all())
         self._agreed = self._agreed + 1 if agree else 0
         self.done = self._agreed >= self.PATIENCE
         return self.done
@@ -406,7 +410,7 @@ class _Monitor:
 
 def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, order: np.ndarray) -> dict[str, np.ndarray]:
     """The trace in the units of X, the prior's parameters under their own names."""
-    noise = raw["noise_variance"] * unit**2
+    noise = np.maximum(raw["noise_variance"] * unit**2, np.finfo(float).tiny)
     table = {
         "iteration": np.arange(1, len(noise) + 1),
         "noise_variance": noise,

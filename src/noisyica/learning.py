@@ -106,6 +106,8 @@ def begin(data: Data, parameters: Parameters, key: Array, dtype: str) -> State:
     p = parameters.A.shape[1]
     keys = jax.random.split(jax.random.fold_in(key, 0), count)
     latent = lax.map(lambda k: prior.start(k, p, size, dtype), keys)
+    if prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
+        latent = prior.with_offset(latent, data.blocks.x_one / data.sizes[1])
     first = jax.tree.map(lambda leaf: leaf[0], latent)
     shapes = jax.eval_shape(lambda: collect(prior, first, jax.tree.map(lambda a: a[0], data.blocks)))
     zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
@@ -182,7 +184,9 @@ def expand(H: Array, psi2: Array, count: Array, found: Statistics, step: Array, 
     """The matrix W of beta -> W beta: one damped step of relative Newton on the drawn coefficients."""
     p = H.shape[0]
     off_diagonal = 1 - jnp.eye(p)
-    H, psi2 = H / count[:, None], psi2 / count
+    known = count > 1e-9  # a component that is off in all rows says nothing
+    count = jnp.where(known, count, 1.0)
+    H, psi2 = jnp.where(known[:, None], H / count[:, None], jnp.eye(p)), psi2 / count
     # E[beta psi(beta)] = 1 at the right scale, with derivative k = 1 + E[beta^2 psi'] in the log scale
     curvature = jnp.outer(psi2, jnp.diag(found.bb))
     k = jnp.clip(1 + jnp.diag(curvature), 2.0, 50.0)
@@ -226,7 +230,7 @@ def learn(
     pieces: list[dict[str, np.ndarray]] = []
     done = 0
     while done < max_iter:
-        now = min(length, max_iter - done)
+        now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
         state, record = advance(state, data, key, jnp.asarray(now), schedule, settings, length)
         pieces.append({name: np.asarray(values)[:now] for name, values in record.items()})
         done += now
@@ -249,7 +253,7 @@ def best_start(
     for i, start in enumerate(starts):
         watch(i)
         noise.append(float(learn(data, start, key, settings, schedule, n_iter).state.parameters.sigma2))
-    return starts[int(np.argmin(noise))]
+    return starts[int(np.nanargmin(noise))]
 
 
 def prior_with(prior: Prior, values: list[np.ndarray]) -> Prior:

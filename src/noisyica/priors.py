@@ -13,7 +13,7 @@ Examples
 BernoulliGaussian(alpha=0.5)
 >>> from noisyica.laws import Dirac, Laplace, Mixture
 >>> priors.get(Mixture((Dirac(), Laplace()), weights=(0.7, 0.3)))
-Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=(0.7, 0.3)))
+Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=array([0.7, 0.3])))
 """
 
 from __future__ import annotations
@@ -78,6 +78,10 @@ class Prior:
     def offset(self, latent: Any) -> Array:
         """The random offset of each row, (n,); zero for most priors."""
         return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
+
+    def with_offset(self, latent: Any, offset: Array) -> Any:
+        """The latent variables with other offsets, for priors that have them."""
+        raise NotImplementedError
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         """Log density of each row's coefficients (p, n) and offset (n,); log probability where they are at atoms."""
@@ -517,6 +521,9 @@ class SingleScaleTernary(Prior):
 
     def offset(self, latent: TernaryState) -> Array:
         return latent.mu
+
+    def with_offset(self, latent: TernaryState, offset: Array) -> TernaryState:
+        return latent._replace(mu=offset)
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         on = (beta != 0).sum(0)

@@ -113,15 +113,13 @@ def mstep(statistics: Statistics, moments: Moments, prior: Prior, free_mean: boo
         covariance = covariance - jnp.outer(s.b, s.b)
         cross = cross - jnp.outer(moments.x, s.b)
         total = total - moments.x @ moments.x
-    A = regression(covariance, cross)
+    A = regression(covariance, cross, jnp.diag(s.bb))
     mean = moments.x - A @ s.b if free_mean else jnp.zeros_like(moments.x)
     residual = total - 2 * (A * cross).sum() + (A @ covariance * A).sum()
     return Parameters(A, mean, jnp.maximum(residual / d, floor), prior.mstep(s.prior))
 
 
-def regression(covariance: Array, cross: Array) -> Array:
-    """cross @ covariance^-1, with a ridge at rounding level so that a component that is always off gets no weight."""
-    p = covariance.shape[0]
-    ridge = 1e-10 * jnp.trace(covariance) / p + 1e-300
-    factor = jax.scipy.linalg.cho_factor(covariance + ridge * jnp.eye(p))
+def regression(covariance: Array, cross: Array, size: Array) -> Array:
+    """cross @ covariance^-1, with a ridge at the rounding of the float32 sums of ``size`` in it: few rows leave it singular."""
+    factor = jax.scipy.linalg.cho_factor(covariance + jnp.diag(1e-6 * size + 1e-300))
     return jax.scipy.linalg.cho_solve(factor, cross.T).T

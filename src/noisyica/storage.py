@@ -31,7 +31,7 @@ def write(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], descripti
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the description of a file that :func:`write` made; a ValueError that says what is wrong otherwise."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         description = json.loads(str(arrays.pop("description")))
     except FileNotFoundError:
