@@ -144,6 +144,8 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
     rotation = jnp.minimum(step, 0.3) if parameters.prior.smooth else schedule.coarse(t)
+    if settings.sampler == "metropolis" and not parameters.prior.smooth:
+        rotation = jnp.zeros(())  # zeros that a rotation destroys would stay destroyed wherever the next proposal is refused
     W = expand(H, psi2, count, found, step, rotation)
     latent = jax.vmap(parameters.prior.transform, in_axes=(0, None))(latent, W.astype(settings.dtype))
     statistics = transformed(statistics, W)
