@@ -83,12 +83,11 @@ def test_composed_prior_is_learnt():
 
 @pytest.mark.parametrize("name", ["bg", "lap", "te"])
 def test_overcomplete_fits_run(name):
-    rng = np.random.default_rng(0)
-    model, X = simulate(name, n=600, d=6, p=9, seed=5)
+    _, X = simulate(name, n=600, d=6, p=9, seed=5)
     ica = NoisyICA(9, prior=name, tol=0, max_iter=100, random_state=0).fit(X)
     assert ica.components_.shape == (9, 6)
     assert np.isfinite(ica.components_).all()
-    assert ica.transform(X[:3] + 0 * rng.normal()).shape == (3, 9)
+    assert ica.transform(X[:3]).shape == (3, 9)
 
 
 def test_explained_variance_is_sorted_and_adds_up():
