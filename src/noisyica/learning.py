@@ -220,10 +220,7 @@ def learn(
     max_iter: int,
     watch: Callable[[int, State, dict[str, np.ndarray]], bool] | None = None,
 ) -> Run:
-    """Iterate ``max_iter`` times, in chunks; ``watch(t, state, history)`` is called after each chunk and may stop the run.
-
-    Ctrl-C stops at the end of the chunk too, keeping what was learnt.
-    """
+    """Iterate ``max_iter`` times, in chunks; ``watch(t, state, history)`` is called after each chunk and may stop the run."""
     begun = time.perf_counter()
     state = begin(data, start, key, settings.dtype)
     count, d, size = data.sizes
