@@ -122,22 +122,22 @@ class Law:
         a, b = jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
         return self.draw(uniforms(key, self.n_uniforms, shape, a.dtype), a, b)
 
-    # What learning needs: statistics of values of the law, summed over the last axis with weights, and their M-step.
+    # What learning needs of values of the law: terms (shaped like the values) whose sums are statistics, and their M-step.
 
-    def statistics(self, t: Array, weight: Array) -> Any:
-        """Sufficient statistics (a pytree) for the law's parameters, those of hidden classes in expectation."""
+    def statistics(self, t: Array) -> Any:
+        """Terms (a pytree) of sufficient statistics for the law's parameters, those of hidden classes in expectation."""
         return ()
 
     def mstep(self: LawType, statistics: Any) -> LawType:
-        """The law with its parameters at their maximum likelihood, given ``statistics``."""
+        """The law with its parameters at their maximum likelihood, given sums of the terms of ``statistics``."""
         return self
 
-    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
-        """The sum of t psi(t), psi = -(log density)', and the number of values that it is summed over (not at an atom).
+    def scale_statistics(self, t: Array) -> tuple[Array, Array]:
+        """Terms t psi(t), psi = -(log density)', and 1; both 0 at an atom.
 
-        Their ratio is 1 on average where ``t`` has the law's own scale: what parameter expansion looks at.
+        The ratio of their sums is 1 on average where ``t`` has the law's own scale: what parameter expansion looks at.
         """
-        return (weight * t * self.score(t)).sum(-1), weight.sum(-1)
+        return t * self.score(t), jnp.ones_like(t)
 
     def score(self, t: Array) -> Array:
         """psi(t) = -(d/dt) log density."""
@@ -186,9 +186,8 @@ class Dirac(Law):
     def penalty(self, t: ArrayLike) -> Array:
         return -self.log_density(t)
 
-    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
-        zero = jnp.zeros_like(weight.sum(-1))
-        return zero, zero
+    def scale_statistics(self, t: Array) -> tuple[Array, Array]:
+        return jnp.zeros_like(t), jnp.zeros_like(t)
 
 
 @law()
@@ -528,6 +527,8 @@ class ExponentialNormal(Law):
     def _grid(a: Array, b: Array) -> _Grid:
         """Places are s / centre - 1; the centre is any point near the mode of g, and ``top`` is g there.
 
+        Where b^2 / a is large, g is too, and its differences would cancel: they are computed as such.
+
         The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v and
         s / centre = (1 + c) y^4 / (c + y^3): like y on the right, like y^4 on the left.
         """
@@ -538,27 +539,33 @@ class ExponentialNormal(Law):
         # The rightmost critical point of g is left of s0; beyond it g(u) <= g(u0) - s0 (e^v - 1 - v), v = u - u0.
         far = jnp.exp(jnp.log((2 * q + 1) / jnp.maximum(a, tiny)) / 3)
         s0 = once(jnp.minimum(far, 1 + 0.5 * q))
+        r0 = once(1 / (1 + a * s0 * s0))
+        lift0 = once(0.5 * b2 * s0 * s0 * r0 * r0)
 
-        def g(s: Array) -> Array:
-            r = 1 / (1 + a * s * s)
-            return once(0.5 * jnp.log(s * s * r) - s + 0.5 * b2 * s * s * r)
+        def rise(s: Array) -> Array:
+            """g(s) - g(s0)."""
+            e1, square = once((s - s0) * (1 / s0)), jnp.square(ratio(s, s0))
+            gain = once(1 / (r0 * (1 + a * s0 * s0 * square)))
+            return once(e1 * (lift0 * gain * (e1 + 2) - s0) + 0.5 * jnp.log(gain * square))
 
         centre = s0
         for _ in range(3):  # towards the mode; any point will do as a reference, a good one gives a tight window
             r = 1 / (1 + a * centre * centre)
             pull = once(b2 * centre * centre * r * r)
             slope = once(r - centre + pull)
-            curvature = centre + 2 * (1 - r) * r - 2 * pull * (2 * r - 1)
+            curvature = centre + 2 * a * centre * centre * r * r - 2 * pull * (2 * r - 1)
             move = slope * (1 / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * centre))
             centre = once(jnp.clip(centre * (1 + move), 0.1 * s0, s0))
         small = jnp.minimum(1.0, s0)
-        g0, gc, g1 = g(s0), g(centre), g(small)
-        centre = once(jnp.where(g1 > gc, small, centre))
-        top = once(jnp.maximum(gc, g1))
-        drop = ratio(jnp.maximum(_depth(dtype) - (top - g0), 0.0), s0)
+        high, low = rise(centre), rise(small)
+        centre = once(jnp.where(low > high, small, centre))
+        fall = once(_depth(dtype) - jnp.maximum(high, low))  # from g(s0) to the level where the window ends
+        drop = ratio(jnp.maximum(fall, 0.0), s0)
         right = jnp.log(s0 * (1 / centre) * (1 + drop + jnp.sqrt(2 * drop)))
-        left = jnp.log(ExponentialNormal._left_edge(a, b2, q, s0, g0, top, dtype) * (1 / centre))
+        left = jnp.log(ExponentialNormal._left_edge(a, b2, q, s0, r0, fall) * (1 / centre))
+        top = once(0.5 * jnp.log(s0 * s0 * r0) - s0 + 0.5 * b2 * s0 * s0 * r0 + jnp.maximum(high, low))
         r_c = 1 / (1 + a * centre * centre)
+        rest = once(a * centre * centre * r_c)  # 1 - r_c
         lift = once(0.5 * b2 * centre * centre * r_c * r_c)
         # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
         bend = jnp.maximum(_BEND * r_c * jnp.sqrt(r_c), 1e-24)
@@ -580,7 +587,7 @@ class ExponentialNormal(Law):
         def weight(x: Array) -> Array:
             # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
             e1, slope = place(x)
-            gain = 1 / (r_c + (1 - r_c) * jnp.square(1 + e1))  # r / r_c
+            gain = 1 / (r_c + rest * jnp.square(1 + e1))  # r / r_c
             return once(jnp.exp(e1 * (lift * gain * (e1 + 2) - centre)) * jnp.sqrt(gain) * slope)
 
         def at(k: Array) -> Array:
@@ -597,24 +604,23 @@ class ExponentialNormal(Law):
         return _Grid(size, step, lambda k: weight(at(k)), lambda k: place(at(k))[0], centre, top, walk)
 
     @staticmethod
-    def _left_edge(a: Array, b2: Array, q: Array, s0: Array, g0: Array, top: Array, dtype: Any) -> Array:
-        """An s to the left of which g is below its level ``top - depth``."""
-        level = top - _depth(dtype)
-        r0 = 1 / (1 + a * s0 * s0)
+    def _left_edge(a: Array, b2: Array, q: Array, s0: Array, r0: Array, fall: Array) -> Array:
+        """An s to the left of which g is below its level g(s0) - ``fall``."""
         log_width = 0.5 * jnp.log(s0 * s0 * r0)
+        below = s0 + q * r0 + fall  # log_width + q - level
         # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2)
-        edge = jnp.minimum(jnp.exp(level - 0.5), 1 / jnp.sqrt(jnp.maximum(b2, 1e-30)))
-        s_low = once(jnp.maximum(jnp.exp(level - q), edge))
+        edge = jnp.minimum(jnp.exp(jnp.minimum(log_width + (q - below) - 0.5, 80.0)), 1 / jnp.sqrt(jnp.maximum(b2, 1e-30)))
+        s_low = once(jnp.maximum(jnp.exp(log_width - below), edge))
         # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
         for _ in range(3):
-            room = once(log_width + q - s_low - level)
-            gained = once(level + s_low - log_width)
+            room = once(below - s_low)
+            gained = once(q - room)
             bound = jnp.sqrt(jnp.maximum(gained, 0.0) * (1 / jnp.maximum(a * room, 1e-30)))
             s_low = once(jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low))
         # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1, g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
         kappa = once(a * s0 * s0)
         c = once(q * r0 * kappa)
-        fall = jnp.maximum(g0 - level, 0.0)
+        fall = jnp.maximum(fall, 0.0)
 
         def surplus(w: Array) -> Array:
             return c * w * (1 / (1 + kappa + w)) - 0.5 * s0 * jnp.log(1 + w) - fall
@@ -674,8 +680,8 @@ class ExponentialNormal(Law):
     def penalty(self, t: ArrayLike) -> Array:
         return 1.5 * jnp.cbrt(jnp.square(jnp.asarray(t)))
 
-    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
-        return (weight * _mean_scale(t)).sum(-1), weight.sum(-1)
+    def scale_statistics(self, t: Array) -> tuple[Array, Array]:
+        return _mean_scale(t), jnp.ones_like(t)
 
 
 @functools.cache
@@ -769,23 +775,17 @@ class SymmetricNormals(Law):
     def _responsibilities(self, t: Array) -> list[Array]:
         return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
 
-    def statistics(self, t: Array, weight: Array) -> Any:
+    def statistics(self, t: Array) -> Any:
         r = self._responsibilities(t)
-        counts, sums = [(weight * r[0]).sum(-1)], []
-        for up, down in zip(r[1::2], r[2::2], strict=True):
-            counts.append((weight * (up + down)).sum(-1))
-            sums.append((weight * (up - down) * t).sum(-1))
-        return jnp.stack(counts, -1), jnp.stack(sums, -1)
+        pairs = list(zip(r[1::2], r[2::2], strict=True))
+        return (r[0], *(up + down for up, down in pairs)), tuple((up - down) * t for up, down in pairs)
 
     def mstep(self, statistics: Any) -> SymmetricNormals:
-        counts, sums = statistics
-        weights = keep_inside(counts)
-        return SymmetricNormals(sums / jnp.maximum(counts[..., 1:], 1e-12), weights)
+        counts, sums = (jnp.stack(terms, -1) for terms in statistics)
+        return SymmetricNormals(sums / jnp.maximum(counts[..., 1:], 1e-12), keep_inside(counts))
 
-    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
-        r = self._responsibilities(t)
-        shrunk = _total(x * (t - m) for x, (m, _) in zip(r, self._classes(), strict=True))
-        return (weight * t * shrunk).sum(-1), weight.sum(-1)
+    def score(self, t: Array) -> Array:
+        return _total(x * (t - m) for x, (m, _) in zip(self._responsibilities(t), self._classes(), strict=True))
 
 
 def _as_vector(values: Any) -> Any:
@@ -875,21 +875,23 @@ class Mixture(Law):
         second = once(jax.nn.sigmoid((logs[1] - logs[0]) + (prior[1] - prior[0])))
         return [1 - second, second]
 
+    def _at_atom(self, t: Array) -> Array:
+        at = [t == x.location for x in self.laws if isinstance(x, Dirac)]
+        return functools.reduce(jnp.logical_or, at, jnp.zeros(t.shape, bool))
+
+    def _given_value(self, t: Array) -> tuple[Array, list[Array]]:
+        """Log density, and the probability of each law given the value: an atom's point belongs to the atom."""
+        at_atom = self._at_atom(t)
+        densities = [x.log_density(t) for x in self.laws]
+        return self._log_terms([f if atom else jnp.where(at_atom, -jnp.inf, f) for f, atom in zip(densities, self._atoms(), strict=True)])
+
     def _memberships(self, t: Array) -> list[Array]:
-        """Probability of each law given the value: an atom's point belongs to the atom."""
-        at_atom = functools.reduce(jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool))
         if self._slab is not None:
-            return [(t == x.location if isinstance(x, Dirac) else ~at_atom).astype(t.dtype) for x in self.laws]
-        terms = [x.log_density(t) if atom else jnp.where(at_atom, -jnp.inf, x.log_density(t))
-                 for x, atom in zip(self.laws, self._atoms(), strict=True)]  # fmt: skip
-        return self._log_terms(terms)[1]
+            return [(t == x.location if isinstance(x, Dirac) else ~self._at_atom(t)).astype(t.dtype) for x in self.laws]
+        return self._given_value(t)[1]
 
     def log_density(self, t: ArrayLike) -> Array:
-        t = jnp.asarray(t)
-        at_atom = functools.reduce(jnp.logical_or, [t == x.location for x in self.laws if isinstance(x, Dirac)], jnp.zeros(t.shape, bool))
-        terms = [x.log_density(t) if atom else jnp.where(at_atom, -jnp.inf, x.log_density(t))
-                 for x, atom in zip(self.laws, self._atoms(), strict=True)]  # fmt: skip
-        return self._log_terms(terms)[0]
+        return self._given_value(jnp.asarray(t))[0]
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         return self._log_terms([x.log_normaliser(a, b) for x in self.laws])[0]
@@ -932,19 +934,19 @@ class Mixture(Law):
         terms = [x.penalty(t) - w for x, w in zip(self.laws, self._log_weights(), strict=True)]
         return functools.reduce(jnp.minimum, terms)
 
-    def statistics(self, t: Array, weight: Array) -> Any:
-        shares = [weight * m for m in self._memberships(t)]
-        inner = tuple(x.statistics(t, s) for x, s in zip(self.laws, shares, strict=True))
-        return jnp.stack([s.sum(-1) for s in shares], -1), inner
+    def statistics(self, t: Array) -> Any:
+        shares = tuple(self._memberships(t))
+        inner = tuple(jax.tree.map(functools.partial(jnp.multiply, m), x.statistics(t)) for x, m in zip(self.laws, shares, strict=True))
+        return shares, inner
 
     def mstep(self, statistics: Any) -> Mixture:
         counts, inner = statistics
         laws = tuple(x.mstep(s) for x, s in zip(self.laws, inner, strict=True))
-        return Mixture(laws, keep_inside(counts))
+        return Mixture(laws, keep_inside(jnp.stack(counts, -1)))
 
-    def scale_statistics(self, t: Array, weight: Array) -> tuple[Array, Array]:
-        pairs = [x.scale_statistics(t, weight * m) for x, m in zip(self.laws, self._memberships(t), strict=True)]
-        return _total(x for x, _ in pairs), _total(n for _, n in pairs)
+    def scale_statistics(self, t: Array) -> tuple[Array, Array]:
+        found = [(m, *x.scale_statistics(t)) for x, m in zip(self.laws, self._memberships(t), strict=True)]
+        return _total(m * x for m, x, _ in found), _total(m * one for m, _, one in found)
 
     def guarded(self) -> Mixture:
         if not any(self._atoms()):
@@ -1005,8 +1007,8 @@ class Shift(Law):
     def penalty(self, t: ArrayLike) -> Array:
         return self.law.penalty(jnp.asarray(t) - self.by)
 
-    def statistics(self, t: Array, weight: Array) -> Any:
-        return self.law.statistics(t - self.by, weight)
+    def statistics(self, t: Array) -> Any:
+        return self.law.statistics(t - self.by)
 
     def mstep(self, statistics: Any) -> Shift:
         return Shift(self.law.mstep(statistics), self.by)

@@ -84,7 +84,7 @@ def prepare(X: np.ndarray, dtype: str) -> Data:
     """Put rows (already centred and scaled) into transposed blocks; the last block is filled up with rows of weight 0."""
     n, d = X.shape
     count = max(1, -(-n // BLOCK))
-    size = n if count == 1 else BLOCK
+    size = -(-n // 32) * 32 if count == 1 else BLOCK  # XLA:CPU splits an odd length over threads into loops that are not vectorised
     x = np.zeros((count, d, size), dtype)
     weight = np.zeros((count, size), dtype)
     for i in range(count):

@@ -193,7 +193,7 @@ class Independent(Prior):
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
             b = c - row @ beta + a * beta[j]
-            return beta.at[j].set(self.law.draw(u, a, b)), None
+            return beta.at[j].set(_apart(j, self.law.draw, u, a, b)), None
 
         return _over_sites(site, key, self.law.n_uniforms, latent, channel)
 
@@ -219,7 +219,7 @@ class Independent(Prior):
         return self.law.log_density(beta).sum(0)
 
     def statistics(self, latent: Array, weight: Array) -> Any:
-        return jax.tree.map(lambda s: s.sum(0), self.law.statistics(latent, jnp.broadcast_to(weight, latent.shape)))
+        return jax.tree.map(lambda terms: (terms @ weight).sum(), self.law.statistics(latent))
 
     def mstep(self, statistics: Any) -> Independent:
         return self._with(self.law.mstep(statistics))
@@ -235,12 +235,12 @@ class Independent(Prior):
             weighted = score * weight
             return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum())
         # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
-        scale, count = self.law.scale_statistics(latent, jnp.broadcast_to(weight, latent.shape))
+        scale, count = (terms @ weight for terms in self.law.scale_statistics(latent))
         signs = jnp.sign(latent) * weight
         total = weight.sum()
-        size = (jnp.abs(latent) * weight).sum(-1) / total + 1e-12
-        H = (signs / size[:, None]) @ latent.T
-        H = H - jnp.diag(jnp.diag(H)) + jnp.diag(total * scale / jnp.maximum(count, 1e-12))
+        H = signs @ latent.T
+        size = jnp.diag(H) / total + 1e-12
+        H = jnp.where(jnp.eye(len(size), dtype=bool), total * scale / jnp.maximum(count, 1e-12), H / size[:, None])
         return H, total * (count / total) / (size * size), jnp.full_like(count, total)
 
     def transform(self, latent: Array, W: Array) -> Array:
@@ -279,6 +279,12 @@ def _over_sites(site: Any, key: Array, n_uniforms: int, beta: Array, channel: Ch
     u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
     inputs = (jnp.arange(p), channel.G, jnp.diag(channel.G), channel.c, u)
     return lax.scan(site, beta, inputs)[0]
+
+
+def _apart(j: Array, draw: Any, u: Any, a: Array, b: Array) -> Array:
+    """``draw(u, a, b)``, in a branch that is always taken: XLA:CPU runs a kernel that ends in an update in place on one thread only, and
+    would make one of the draw and its update; the branch keeps them apart, and the draw is split over the threads."""
+    return lax.cond(j >= 0, draw, lambda u, a, b: jnp.zeros_like(b), u, a, b)
 
 
 class _Named(Independent):

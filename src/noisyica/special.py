@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
-from numpy.polynomial import chebyshev, polynomial
+from numpy.polynomial import Chebyshev, Polynomial, chebyshev, polynomial
 
 Q = 3.5  # where the polynomial of a given degree is most accurate (scanned from 1.5 to 4.5)
 LOG_2 = float(np.log(2.0))
@@ -108,7 +108,7 @@ def half_line_draw(u: jax.Array, a: jax.Array, c: jax.Array) -> jax.Array:
     z = _divide(c, root)
     inside = once(c - _TAIL * root) > 0
     z_in = once(jnp.where(inside, z, 0.0))
-    shortfall = jax.scipy.special.ndtri(once(u * jax.scipy.special.ndtr(z_in)))
+    shortfall = normal_quantile(once(u * jax.scipy.special.ndtr(z_in)))
     bulk = _divide(jnp.maximum(z_in - shortfall, 0.0), root)
     # Far in the tail solve -log survival(t) = -log u by Newton's method from the root without its slow term.
     size = once(jnp.where(inside, -_TAIL * root + 1.0, -c))
@@ -124,6 +124,37 @@ def half_line_draw(u: jax.Array, a: jax.Array, c: jax.Array) -> jax.Array:
     return jnp.where(inside, bulk, t)
 
 
+_BEND = 2.5  # where the polynomial of the quantile is most accurate (scanned from -1 to 6)
+_NEAREST, _FARTHEST = float(np.sqrt(2 * np.log(2.0))), float(np.sqrt(-2 * np.log(1e-38)))
+
+
+@functools.cache
+def _quantile_coefficients(degree: int = 9) -> tuple[float, ...]:
+    """Coefficients, lowest first, of r - z in powers of tau = (r - r0) / (r + bend), where P(normal > z) = exp(-r^2 / 2), z > 0."""
+    last = (_FARTHEST - _NEAREST) / (_FARTHEST + _BEND)
+
+    def excess(y: Any) -> Any:
+        tau = (y + 1) / 2 * last
+        r = (_NEAREST + _BEND * tau) / (1 - tau)
+        return r + scipy.special.ndtri_exp(-r * r / 2)
+
+    series = Chebyshev(chebyshev.chebinterpolate(excess, degree), domain=[0, last])
+    return tuple(float(c) for c in series.convert(kind=Polynomial).coef)
+
+
 def normal_quantile(u: jax.Array) -> jax.Array:
-    """The standard normal quantile; unlike erf_inv(2 u - 1) it is finite, and exact, for the smallest u."""
-    return jax.scipy.special.ndtri(u)
+    """The standard normal quantile; unlike erf_inv(2 u - 1) it is finite, and exact, for the smallest u.
+
+    In single precision by a polynomial that is good to 1e-7, in a fifth of the time of ``ndtri``.
+    """
+    if u.dtype != jnp.float32:
+        return jax.scipy.special.ndtri(u)
+    tail = jnp.minimum(u, 1 - u)
+    r = jnp.sqrt(-2 * jnp.log(jnp.maximum(tail, 1e-38)))
+    tau = ratio(r - _NEAREST, r + _BEND)
+    *lower, value = _quantile_coefficients()
+    value = jnp.full_like(u, value)
+    for c in reversed(lower):
+        value = value * tau + c
+    z = once(r - value)
+    return jnp.where(u < 0.5, -z, z)

@@ -73,7 +73,7 @@ def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
     """The statistics of a block of rows (float64)."""
     beta = prior.coefficients(latent)
     weighted = beta * block.weight
-    p, d = beta.shape[0], block.x.shape[0]
+    p = beta.shape[0]
     zero = jnp.zeros((), float)
     mb, mx, mm = jnp.zeros((p,), float), zero, zero
     if prior.has_offset:
@@ -82,8 +82,8 @@ def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
     columns = jnp.pad(weighted, ((0, -p % 8), (0, 0)))
     found = Statistics(
         b=weighted.sum(-1),
-        bb=weighted @ beta.T,
-        xb=(block.x @ columns.T)[:d, :p],
+        bb=(columns @ beta.T)[:p],
+        xb=(block.x @ columns.T)[:, :p],
         mb=mb,
         mx=mx,
         mm=mm,
@@ -122,4 +122,5 @@ def mstep(statistics: Statistics, moments: Moments, prior: Prior, free_mean: boo
 def regression(covariance: Array, cross: Array, size: Array) -> Array:
     """cross @ covariance^-1, with a ridge at the rounding of the float32 sums of ``size`` in it: few rows leave it singular."""
     factor = jax.scipy.linalg.cho_factor(covariance + jnp.diag(1e-6 * size + 1e-300))
-    return jax.scipy.linalg.cho_solve(factor, cross.T).T
+    # the inverse of a small matrix, then XLA's product: LAPACK's solver for many right sides starts threads of its own
+    return cross @ jax.scipy.linalg.cho_solve(factor, jnp.eye(len(size)))
