@@ -60,6 +60,13 @@ def matched_cosine(A: np.ndarray, B: np.ndarray) -> float:
     return float(cosine[linear_sum_assignment(-cosine)].mean())
 
 
+# compiled once for each structure of a law, not once for each law and test
+log_normaliser, moments, best, draw, log_density = (
+    jax.jit(lambda law, *args, name=name: getattr(law, name)(*args))
+    for name in ("log_normaliser", "moments", "best", "draw", "log_density")
+)
+
+
 def tilt_exists(law: Law, a: float, b: float) -> bool:
     """Whether exp(-a t^2/2 + b t) has a finite integral: for a = 0 that depends on the tails."""
     if a > 0 or b == 0:
@@ -75,12 +82,11 @@ def quadrature(law: Law, a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
 
     Independent of the laws' own integration: it uses log_density alone, magnifies to where the mass is, and takes 2,501 nodes.
     """
-    density = jax.jit(law.log_density)
 
     def log_mass(w, sign):
         t = sign * np.exp(w)
         with np.errstate(all="ignore"):
-            value = np.asarray(density(jnp.asarray(t)), float) + (b - 0.5 * a * t) * t + w
+            value = np.asarray(log_density(law, jnp.asarray(t)), float) + (b - 0.5 * a * t) * t + w
         return np.where(np.isnan(value), -np.inf, value)
 
     points, masses = [], []

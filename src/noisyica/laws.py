@@ -120,7 +120,7 @@ class Law:
         if shape is None:
             shape = jnp.broadcast_shapes(a.shape, b.shape)
         a, b = jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
-        return self.draw(uniforms(key, self.n_uniforms, shape, a.dtype), a, b)
+        return _sample(self, key, a, b)
 
     # What learning needs of values of the law: terms (shaped like the values) whose sums are statistics, and their M-step.
 
@@ -150,6 +150,11 @@ class Law:
     def log_guard_ratio(self, t: Array, guarded: Any) -> Array:
         """Log of law(dt) / guarded(dt), ``guarded`` being the proposal that :meth:`guarded` made."""
         return jnp.zeros_like(t)
+
+
+@jax.jit
+def _sample(law: Law, key: Array, a: Array, b: Array) -> Array:
+    return law.draw(uniforms(key, law.n_uniforms, a.shape, a.dtype), a, b)
 
 
 def _derivative(function: Callable[[Array], Array], t: Array) -> Array:

@@ -92,12 +92,9 @@ class Model:
         if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
         keys = jax.random.split(_key(random_state), 2)
-        prior = cast(self.prior, float)
-        latent = prior.start(keys[0], self.mixing.shape[1], int(n_samples), float)
-        beta = np.asarray(prior.coefficients(latent)).T
-        offset = np.asarray(prior.offset(latent))[:, None]
-        noise = np.asarray(jax.random.normal(keys[1], (int(n_samples), self.mixing.shape[0]), float))
-        return self.mean + offset + beta @ self.mixing.T + np.sqrt(self.noise_variance) * noise, beta
+        drawn = _draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
+        beta, offset, noise = (np.asarray(part).T for part in drawn)
+        return self.mean + offset[:, None] + beta @ self.mixing.T + np.sqrt(self.noise_variance) * noise, beta
 
     @double_precision
     def complete_log_density(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
@@ -118,7 +115,7 @@ class Model:
         residual = X - self.mean - m[:, None] - beta @ self.mixing.T
         d = X.shape[1]
         gaussian = -0.5 * np.square(residual).sum(1) / self.noise_variance - 0.5 * d * (LOG_2PI + np.log(self.noise_variance))
-        return gaussian + np.asarray(cast(self.prior, float).log_density(jnp.asarray(beta.T), jnp.asarray(m)))
+        return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, m))
 
     # -------------------------------------------------------------------------------------------------- posterior
 
@@ -234,6 +231,18 @@ def _row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(mixed.view(np.uint32).reshape(-1, 2)))
 
 
+@functools.partial(jax.jit, static_argnames=("n", "d", "p"))
+def _draw(prior: Prior, keys: jax.Array, n: int, d: int, p: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Coefficients (p, n), offsets (n,) and standard noise (d, n)."""
+    latent = prior.start(keys[0], p, n, float)
+    return prior.coefficients(latent), prior.offset(latent), jax.random.normal(keys[1], (d, n), float)
+
+
+@jax.jit
+def _log_density(prior: Prior, beta: jax.Array, offset: jax.Array) -> jax.Array:
+    return prior.log_density(beta, offset)
+
+
 @functools.partial(jax.jit, static_argnames=("n_draws", "sampler", "keep"))
 def _chain(
     parameters: Parameters, block: Block, keys: jax.Array, n_warmup: int, thin: int, n_draws: int, sampler: str, keep: bool
@@ -248,11 +257,10 @@ def _chain(
     def step(i: jax.Array, latent: Any) -> Any:
         return sweep(jax.vmap(lambda k: jax.random.fold_in(k, i))(keys), latent, tilt)
 
-    latent = lax.fori_loop(0, n_warmup, step, latent)
-
     def kept(carry: Any, i: jax.Array) -> tuple[Any, Any]:
         latent, total = carry
-        latent = lax.fori_loop(n_warmup + i * thin, n_warmup + (i + 1) * thin, step, latent)
+        first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first draw is kept after the warm-up
+        latent = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, latent)
         beta = prior.coefficients(latent).astype(float)
         return (latent, total + beta), beta if keep else None
 

@@ -152,8 +152,8 @@ def normal_quantile(u: jax.Array) -> jax.Array:
     tail = jnp.minimum(u, 1 - u)
     r = jnp.sqrt(-2 * jnp.log(jnp.maximum(tail, 1e-38)))
     tau = ratio(r - _NEAREST, r + _BEND)
-    *lower, value = _quantile_coefficients()
-    value = jnp.full_like(u, value)
+    *lower, last = _quantile_coefficients()
+    value = jnp.full_like(u, last)
     for c in reversed(lower):
         value = value * tau + c
     z = once(r - value)
