@@ -38,9 +38,9 @@ def iteration_time(X, p, name, iterations):
         prior = priors.get(name)
         A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
         start = cast(Parameters(A, np.zeros(X.shape[1]), X.var(), prior), float)
-        settings = Settings("saem", "gibbs", not prior.has_offset, 1, "float32")
+        settings = Settings("saem", "gibbs", not prior.has_offset, 1, "float32", hidden=True)
         key = jax.random.key(0)
-        state = learning.begin(data, start, key, "float32")
+        state = learning.begin(data, start, key, settings)
 
         def run():
             out = learning.advance(state, data, key, jnp.asarray(iterations), Schedule(500, 0.75), settings, iterations)

@@ -41,15 +41,18 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     assert ica.prior_.gamma == pytest.approx(gamma, rel=0.15)
 
 
-@pytest.mark.parametrize("init", ["pca", "random", "fastica"])
-@pytest.mark.parametrize("name", ["log", "lap", "ifa"])
-def test_smooth_laws_do_not_depend_on_the_start(name, init):
-    """Parameter expansion: without it, PCA starts end at a cosine of about 0.7 here."""
+@pytest.mark.parametrize("mixing_prior", ["normal", None])
+@pytest.mark.parametrize("name", ["log", "lap", "ifa", "bg", "et"])
+def test_the_start_does_not_matter(name, mixing_prior):
+    """Parameter expansion: without it, PCA and random starts end at a cosine of about 0.7 here."""
     model, X = simulate(name, seed=2)
-    ica = NoisyICA(4, prior=name, init=init, tol=0, random_state=0).fit(X)
-    reference = NoisyICA(4, prior=name, tol=0, random_state=1).fit(X)
-    assert matched_cosine(reference.mixing_, ica.mixing_) > 0.995
-    assert matched_cosine(model.mixing, ica.mixing_) > 0.97
+    found = [
+        NoisyICA(4, prior=name, mixing_prior=mixing_prior, init=init, tol=0, random_state=0).fit(X).mixing_
+        for init in ("auto", "pca", "random")
+    ]
+    assert matched_cosine(found[0], found[1]) > 0.995
+    assert matched_cosine(found[0], found[2]) > 0.995
+    assert matched_cosine(model.mixing, found[0]) > 0.97
 
 
 def test_a_start_of_ones_own():
@@ -61,8 +64,12 @@ def test_a_start_of_ones_own():
 @pytest.mark.parametrize("sampler", ["gibbs", "metropolis"])
 @pytest.mark.parametrize("algorithm", ["saem", "mcem", "sem"])
 def test_algorithms_agree(algorithm, sampler):
+    """And A is hidden or not."""
     model, X = simulate("bg", n=500, d=20, p=2, sigma=0.8, seed=4)
-    ica = NoisyICA(2, algorithm=algorithm, sampler=sampler, n_draws=5, tol=0, max_iter=300, random_state=0).fit(X)
+    mixing_prior = "normal" if sampler == "gibbs" else None
+    ica = NoisyICA(2, algorithm=algorithm, sampler=sampler, mixing_prior=mixing_prior, n_draws=5, tol=0, max_iter=300, random_state=0).fit(
+        X
+    )
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
     assert ica.noise_variance_ == pytest.approx(0.64, rel=0.05)
     assert ica.prior_.alpha == pytest.approx(0.3, abs=0.06)
@@ -128,12 +135,13 @@ def test_step_sizes():
 
 def test_stops_by_itself_and_says_so():
     _, X = simulate("bg", n=400, d=12, p=2, sigma=0.5)
-    ica = NoisyICA(2, max_iter=3000, burn_in=0.1, tol=1e-2, random_state=0).fit(X)
+    ica = NoisyICA(2, max_iter=3000, burn_in=0.1, random_state=0).fit(X)
     assert ica.converged_
     assert ica.n_iter_ < 3000
     assert len(ica.history_["noise_variance"]) == ica.n_iter_
+    assert 1 < ica.convergence_time_ <= ica.n_iter_
     with pytest.warns(UserWarning, match="raise max_iter"):
-        NoisyICA(2, max_iter=300, tol=1e-12, random_state=0).fit(X)
+        NoisyICA(2, max_iter=220, burn_in=0.9, random_state=0).fit(X)
 
 
 def test_callback_sees_models_and_may_stop():
@@ -145,7 +153,7 @@ def test_callback_sees_models_and_may_stop():
         return iteration >= 200
 
     ica = NoisyICA(2, tol=0, random_state=0, callback=callback).fit(X)
-    assert ica.n_iter_ == seen[-1][0] == 210  # looks at 10, 110, 210, ...
+    assert ica.n_iter_ == seen[-1][0] == 210  # looks at 10, 60, 110, ...
     assert seen[-1][1] == pytest.approx(ica.noise_variance_)
 
 

@@ -136,8 +136,8 @@ def test_seeds():
     [
         ({"mixing": np.ones(3)}, "Expected 2D array"),
         ({"mean": np.ones(3)}, "mean must be 5 finite numbers"),
-        ({"noise_variance": -1.0}, "noise_variance must be one positive number"),
-        ({"noise_variance": np.nan}, "noise_variance must be one positive number"),
+        ({"noise_variance": -1.0}, "noise_variance must be one positive number, or"),
+        ({"noise_variance": np.nan}, "noise_variance must be one positive number, or"),
         ({"prior": "gauss"}, "Unknown prior 'gauss'"),
         ({"prior": "teoff"}, "random offset instead of a mean"),
     ],

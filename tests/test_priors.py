@@ -8,7 +8,7 @@ import pytest
 from noisyica import laws, priors
 from noisyica._array import cast
 from noisyica.priors import TABLE, Channel
-from noisyica.statistics import Block, Moments, Parameters, channel, collect, mstep
+from noisyica.statistics import Block, Parameters, channel, collect, mstep
 from tests.tools import TRUE_PRIORS
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -55,8 +55,7 @@ def geweke(prior, sampler, spoil=lambda tilt: tilt):
                 + prior.offset(latent)
                 + np.sqrt(0.5).astype("float32") * jax.random.normal(keys[0], (d, ROWS), "float32")
             )
-            tilt = channel(parameters, Block(x, x.sum(0), jnp.ones(ROWS, "float32")))
-            return getattr(prior, sampler)(keys[1], latent, spoil(tilt))
+            return getattr(prior, sampler)(keys[1], latent, spoil(channel(parameters, x)))
 
         return prior.start(jax.random.fold_in(key, 99), p, ROWS, "float32"), jax.lax.fori_loop(0, CYCLES, cycle, latent)
 
@@ -111,14 +110,13 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     mean = np.zeros(d) if prior.has_offset else rng.normal(size=d)
     X = mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d))
     x = jnp.asarray(X.T)
-    block = Block(x, x.sum(0), jnp.full(n, 1 / n))
-    moments = Moments(x.mean(1), jnp.square(x).sum(0).mean())
-    found = mstep(collect(prior, latent, block), moments, prior, not prior.has_offset, 1e-12)
+    block = Block(x, jnp.full(n, 1 / n), x.mean(1), jnp.square(x).mean(1))
+    found = mstep(collect(prior, latent, block), prior, not prior.has_offset, False, 1e-12)
 
     def likelihood(A, mean, sigma2, prior):
         return Model(np.asarray(A), np.asarray(mean), float(sigma2), prior).complete_log_density(X, beta.T, m).sum()
 
-    best = likelihood(*found)
+    best = likelihood(*found[:4])
     assert np.isfinite(best)
     for _ in range(5):
         step = 1e-3 * rng.normal(size=(d, p))

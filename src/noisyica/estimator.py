@@ -17,22 +17,28 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from noisyica import initialise, learning, priors, storage
+from noisyica import enumeration, initialise, learning, priors, storage
 from noisyica._array import cast, double_precision, to_numpy
 from noisyica.laws import Law
-from noisyica.learning import Run, Schedule, Settings, State
-from noisyica.model import Model, RandomState
+from noisyica.learning import Run, Schedule, Settings
+from noisyica.model import Model, RandomState, check_observed
+from noisyica.monitor import Monitor, convergence_time, similarity
 from noisyica.priors import Prior
 from noisyica.progress import Reporter
 from noisyica.statistics import Parameters
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "algorithm": ("saem", "mcem", "sem"),
+    "algorithm": ("saem", "mcem", "em", "fam-em", "sem"),
     "sampler": ("gibbs", "metropolis"),
     "mean": ("free", "zero"),
-    "mixing_prior": (None,),
+    "mixing_prior": ("normal", None),
+    "noise": ("isotropic", "diagonal"),
     "dtype": ("float32", "float64"),
 }
+
+
+LIKELIHOOD_ROWS = 512
+"""Rows by whose likelihood starts and restarts are compared."""
 
 
 class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -119,8 +125,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         algorithm: str = "saem",
         sampler: str = "gibbs",
         mean: str = "free",
-        mixing_prior: str | None = None,
+        noise: str = "isotropic",
+        mixing_prior: str | None = "normal",
         init: Any = "auto",
+        n_init: int = 1,
         n_draws: int = 10,
         burn_in: float = 0.5,
         kappa: float = 0.75,
@@ -129,6 +137,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         dtype: str = "float32",
         random_state: RandomState = None,
         verbose: bool = True,
+        warm_start: bool = False,
         callback: Callable[[int, Model], bool | None] | None = None,
     ) -> None:
         self.n_components = n_components
@@ -136,8 +145,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.algorithm = algorithm
         self.sampler = sampler
         self.mean = mean
+        self.noise = noise
         self.mixing_prior = mixing_prior
         self.init = init
+        self.n_init = n_init
         self.n_draws = n_draws
         self.burn_in = burn_in
         self.kappa = kappa
@@ -146,6 +157,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
+        self.warm_start = warm_start
         self.callback = callback
 
     # ------------------------------------------------------------------------------------------------------- fit
@@ -164,30 +176,43 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self
         """
         self._check_parameters()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
         prior = to_numpy(priors.get(self.prior))
         free_mean = self.mean == "free" and not prior.has_offset
         X, centre, unit = _standardise(X, free_mean)
+        prior = prior.rescaled(unit)
         rng = check_random_state(self.random_state)
         key = jax.random.key(rng.randint(2**31 - 1))
-        p = self._number_of_components(X)
-        starts = self._starts(X, p, prior.rescaled(unit), unit, rng)
-        settings = Settings(self.algorithm, self.sampler, free_mean, self.n_draws if self.algorithm == "mcem" else 1, self.dtype)
+        filled = initialise.fill(X)
+        p = self._number_of_components(filled)
+        settings = self._settings(prior, p, free_mean, filled is not X)
         schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa))
-        monitor = _Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0)
+        monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in range(self.n_init)]
+        rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=False)]
+
+        def score(parameters: Parameters) -> float:
+            return float(_model(parameters, np.zeros(X.shape[1]), 1.0).log_likelihood(rows, 100, 2).mean())
+
         with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
 
-            def watch(done: int, state: State, history: dict[str, np.ndarray]) -> bool:
-                reporter.update(done, f"noise variance {float(history['noise_variance'][-1]) * unit**2:.4g}")
-                told = self.callback is not None and self.callback(done, _model(state.parameters, centre, unit))
-                return monitor.converged(history) or bool(told)
+            def watch(done: int, runs: list[Run]) -> bool:
+                reporter.update(done, f"noise variance {float(runs[0].history['noise_variance'][-1]) * unit**2:.4g}")
+                told = self.callback is not None and self.callback(done, _model(runs[0].state.estimate, centre, unit))
+                at_rest = [monitor.converged(run.history["signal"]) for monitor, run in zip(monitors, runs, strict=True)]
+                return bool(told) or all(at_rest)
 
+            reporter.update(0, "looking for a start")
             data = learning.prepare(X, self.dtype)
-            looking = f"trying {len(starts)} starts"
-            start = learning.best_start(data, starts, key, settings, lambda i: reporter.update(0, looking))
-            run = learning.learn(data, start, key, settings, schedule, self.max_iter, watch)
-        self._finish(run, centre, unit, float(data.moments.xx))
-        self.converged_ = monitor.done
+            candidates = self._starts(filled, p, prior, centre, unit, rng)
+            starts = [learning.best_start(data, candidates, key, settings._replace(algorithm="saem", draws=1), score)]
+            starts += [_start(filled, p, prior, "rotation", rng) for _ in range(self.n_init - 1)]
+            runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
+        best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
+        self._finish(runs[best], centre, unit, float(data.blocks.sum_xx.sum()))
+        if len(runs) > 1:
+            others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
+            self.stability_ = similarity(self.mixing_, others)
+        self.converged_ = monitors[best].done
         if self.tol > 0 and self.algorithm == "saem" and not self.converged_ and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
@@ -195,6 +220,16 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 stacklevel=2,
             )
         return self
+
+    def _settings(self, prior: Prior, p: int, free_mean: bool, missing: bool) -> Settings:
+        stochastic = self.algorithm not in ("em", "fam-em")
+        if self.algorithm == "em":
+            enumeration.check(prior, p)
+            if missing:
+                raise ValueError("algorithm='em' takes no missing values: the others do ('saem', 'mcem', 'fam-em').")
+        draws = self.n_draws if self.algorithm == "mcem" else 1
+        hidden = self.mixing_prior == "normal" and stochastic  # the others have no draws of A: they are maximum likelihood
+        return Settings(self.algorithm, self.sampler, free_mean, draws, self.dtype, hidden, self.noise == "diagonal")
 
     def _check_parameters(self) -> None:
         for name, allowed in _CHOICES.items():
@@ -209,7 +244,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise TypeError(f"n_components must be a positive integer or 'auto'; got {n!r}, a {type(n).__name__}.")
         elif n < 1:
             raise ValueError(f"n_components must be at least 1; got {n}.")
-        for name, least in (("max_iter", 1), ("n_draws", 1)):
+        for name, least in (("max_iter", 1), ("n_draws", 1), ("n_init", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
@@ -221,32 +256,31 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _number_of_components(self, X: np.ndarray) -> int:
         return initialise.count_above_noise(X) if self.n_components == "auto" else int(self.n_components)
 
-    def _starts(self, X: np.ndarray, p: int, prior: Prior, unit: float, rng: np.random.RandomState) -> list[Parameters]:
+    def _starts(self, X: np.ndarray, p: int, prior: Prior, centre: np.ndarray, unit: float, rng: np.random.RandomState) -> list[Parameters]:
         """The parameters to start from, or several to choose among."""
-        if isinstance(self.init, str):
-            if self.init not in initialise.METHODS:
-                names = ", ".join(repr(m) for m in initialise.METHODS)
-                raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
-            methods = prior.starts if self.init == "auto" else (self.init,)
-            with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
-                found = [initialise.start(X, p, prior, method, rng) for method in methods]
-        else:
+        shape = (X.shape[1], p)
+        if self.warm_start and hasattr(self, "mixing_") and self.mixing_.shape == shape:
+            mean, noise = (self.mean_ - centre) / unit, np.mean(self.noise_variance_) / unit**2
+            return [cast(Parameters(self.mixing_ / unit, mean, noise, self.prior_.rescaled(unit)), float)]
+        if not isinstance(self.init, str):
             A = check_array(self.init, dtype=np.float64, input_name="init") / unit
-            if A.shape != (X.shape[1], p):
-                raise ValueError(f"init has shape {A.shape}, but must be (n_features, n_components) = {(X.shape[1], p)}.")
-            found = [(A, initialise.start(X, p, prior, "pca", rng)[1])]
-        zero = np.zeros(X.shape[1])
-        return [cast(Parameters(A, zero, noise, prior), float) for A, noise in found]  # type: ignore[arg-type]
+            if A.shape != shape:
+                raise ValueError(f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}.")
+            return [_start(X, p, prior, "pca", rng)._replace(A=jnp.asarray(A))]
+        if self.init not in initialise.METHODS:
+            names = ", ".join(repr(m) for m in initialise.METHODS)
+            raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
+        return [_start(X, p, prior, method, rng) for method in (prior.starts if self.init == "auto" else (self.init,))]
 
     def _finish(self, run: Run, centre: np.ndarray, unit: float, total: float) -> None:
         """Back to the units of X; sort the components, fix their signs and keep the history."""
-        model = _model(run.state.parameters, centre, unit)
+        model = _model(run.state.estimate, centre, unit)
         statistics = run.state.statistics
         spread = np.asarray(jnp.diag(statistics.bb) - statistics.b**2)
-        A = model.mixing
-        explained = np.maximum(spread, 0.0) * np.square(A).sum(0)
-        order = np.argsort(-explained, kind="stable")
-        A, explained = A[:, order], explained[order]
+        explained = np.maximum(spread, 0.0) * np.square(model.mixing).sum(0)
+        kept = self._supported(statistics.mixing, explained)
+        order = kept[np.argsort(-explained[kept], kind="stable")]
+        A, explained = model.mixing[:, order], explained[order]
         if model.prior.symmetric:
             peak = A[np.abs(A).argmax(0), np.arange(A.shape[1])]
             A = A * np.where(peak < 0, -1.0, 1.0)
@@ -259,7 +293,18 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.explained_variance_ratio_ = explained / unit / unit / total
         self.n_iter_: int = int(run.state.t)
         self.history_ = _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order)
-        self.fit_time_ = run.seconds
+        self.convergence_time_ = convergence_time(run.history["sketch"])
+
+    def _supported(self, mixing: Any, explained: np.ndarray) -> np.ndarray:
+        """Which components to keep: all, unless their number was left to the data, which switch superfluous columns of a hidden A off.
+
+        A column is off when its prior says all that is known of it: its posterior mean is small beside its posterior spread.
+        """
+        every = np.arange(len(explained))
+        if self.n_components != "auto" or mixing is None:
+            return every
+        known = np.square(np.asarray(mixing.mean)).sum(0) / np.asarray(mixing.square).sum(0)
+        return every[known > 0.2] if (known > 0.2).any() else every[[int(np.argmax(explained))]]
 
     @property
     def model_(self) -> Model:
@@ -276,7 +321,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def transform(self, X: Any) -> np.ndarray:
         """Posterior mean of the coefficients of each row, (n, p): a function of the row and the fitted model alone."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan")
         return self.model_.posterior_mean(X, random_state=0)
 
     def inverse_transform(self, B: Any) -> np.ndarray:
@@ -346,14 +391,25 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         new.mixing_ = new.components_.T
         return new
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
 
 
 _SAVED_ARRAYS = (
     "components_", "mean_", "noise_variance_", "explained_variance_", "explained_variance_ratio_", "n_iter_", "converged_",
-    "fit_time_", "n_features_in_",
+    "convergence_time_", "n_features_in_",
 )  # fmt: skip
+
+
+def _start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState) -> Parameters:
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        A, noise = initialise.start(X, p, prior, method, rng)
+    return cast(Parameters(A, np.zeros(X.shape[1]), noise, prior), float)  # type: ignore[arg-type]
 
 
 def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray, float]:
@@ -361,14 +417,20 @@ def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray
 
     Dividing by the largest entry first keeps squares of huge and tiny data within range.
     """
-    size = float(np.abs(X).max())
+    size = float(np.nanmax(np.abs(X)))
     if size == 0:
         raise ValueError("All entries of X are zero: there is nothing to decompose.")
     X = np.asarray(X, np.float64) / size
-    centre = X.mean(0) if free_mean else np.zeros(X.shape[1])
+    unseen = np.isnan(X).all(0)
+    if unseen.any():
+        columns = ", ".join(str(i) for i in np.flatnonzero(unseen)[:5]) + (", ..." if unseen.sum() > 5 else "")
+        raise ValueError(
+            f"Nothing is observed in {unseen.sum()} of the columns of X ({columns}): all their entries are NaN. Leave them out."
+        )
+    centre = np.nanmean(X, 0) if free_mean else np.zeros(X.shape[1])
     X = X - centre
-    rms = float(np.sqrt(np.square(X).mean()))
-    if rms < 1e-13 or not (X.max(0) > X.min(0)).any():
+    rms = float(np.sqrt(np.nanmean(np.square(X))))
+    if rms < 1e-13 or not (np.nanmax(X, 0) > np.nanmin(X, 0)).any():
         raise ValueError("X is constant: all its rows are the same, so there is nothing to decompose.")
     X /= rms
     return X, centre * size, size * rms
@@ -376,36 +438,9 @@ def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray
 
 def _model(parameters: Parameters, centre: np.ndarray, unit: float) -> Model:
     """The parameters in the units of X."""
-    A, mean, sigma2, prior = to_numpy(parameters)
-    noise = max(float(sigma2) * unit**2, float(np.finfo(float).tiny))  # the square of tiny units underflows
+    A, mean, sigma2, prior, _ = to_numpy(parameters)
+    noise = np.maximum(sigma2 * unit**2, np.finfo(float).tiny)  # the square of tiny units underflows
     return Model(A * unit, centre + mean * unit, noise, prior.rescaled(1 / unit))
-
-
-class _Monitor:
-    """Stops SAEM when the two halves of a window of its trace agree, three looks in a row."""
-
-    WINDOW, PATIENCE = 100, 3
-
-    def __init__(self, burn_in: int, tol: float) -> None:
-        self._burn_in, self._tol, self._agreed, self._seen = burn_in, tol, 0, 0
-        self.done = False
-
-    def converged(self, history: dict[str, np.ndarray]) -> bool:
-        """Look at the history so far."""
-        now = len(history["noise_variance"])
-        if self._tol == 0 or now - self._burn_in < self.WINDOW or now - self._seen < self.WINDOW // 4:
-            return False
-        self._seen = now
-        agree = True
-        for values in history.values():
-            # two halves of five batches each; the spread of the batches is the Monte-Carlo error of the halves' means
-            batches = values[-self.WINDOW :].reshape(2, 5, -1, *values.shape[1:]).mean(2)
-            means, error = batches.mean(1), np.sqrt((batches.var(1, ddof=1) / 5).sum(0))
-            scale = np.maximum(np.abs(means).max(), 1e-12)
-            agree &= bool((np.abs(means[0] - means[1]) <= self._tol * scale + 2 * error).all())
-        self._agreed = self._agreed + 1 if agree else 0
-        self.done = self._agreed >= self.PATIENCE
-        return self.done
 
 
 def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, order: np.ndarray) -> dict[str, np.ndarray]:
@@ -413,6 +448,7 @@ def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, orde
     noise = np.maximum(raw["noise_variance"] * unit**2, np.finfo(float).tiny)
     table = {
         "iteration": np.arange(1, len(noise) + 1),
+        "n_components": np.append(np.full(len(noise) - 1, raw["column_norms"].shape[1]), len(order)),
         "noise_variance": noise,
         "column_norms": raw["column_norms"][:, order] * unit,
         # expected log density of x given its coefficients, at the M-step's optimum, for a row

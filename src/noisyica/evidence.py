@@ -7,6 +7,9 @@ particle that starts with a draw of the prior and takes one sweep at each temper
     log w = sum_k (t_{k+1} - t_k) log L(beta_k),        E[w] = p(x)
 
 (Neal, 2001): the average of a few weights estimates p(x) without bias.
+
+Where entries of x are missing, L is that of the others. To sweep at temperature t they are first drawn from N(mean + A beta, sigma^2 / t):
+given them, L^t times their density is again the channel times t, and integrating them out leaves p_t.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from jax import lax
 from noisyica._array import cast
 from noisyica.priors import Channel
 from noisyica.special import LOG_2PI
-from noisyica.statistics import Block, Parameters, channel
+from noisyica.statistics import Block, Parameters, channel, fitted, impute
 
 Array = jax.Array
 
@@ -30,23 +33,32 @@ def annealed_weights(parameters: Parameters, block: Block, keys: Array, n_temper
     """The log weight of one particle for each row of the block; ``keys`` holds a key a row."""
     prior = cast(parameters.prior, "float32")
     p, (d, n) = parameters.A.shape[1], block.x.shape
-    tilt = channel(parameters, block)
-    centred = block.x - parameters.mean[:, None]
-    constant = -0.5 * (centred * centred).sum(0) / parameters.sigma2 - 0.5 * d * (LOG_2PI + jnp.log(parameters.sigma2))
+    observed = jnp.ones((d, 1)) if block.observed is None else block.observed.astype(float)
+    centred = (block.x - parameters.mean[:, None]) * observed
+    noise = jnp.broadcast_to(parameters.sigma2, (d,))[:, None]
+    constant = -0.5 * (centred * centred / noise + observed * (LOG_2PI + jnp.log(noise))).sum(0)
+    whole = channel(parameters, block.x)
     # most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power
     ladder = (jnp.arange(n_temperatures + 1) / n_temperatures) ** 4
 
     def log_likelihood(latent: object) -> Array:
+        """Of the observed entries, less ``constant``."""
         beta, m = prior.coefficients(latent).astype(float), prior.offset(latent).astype(float)
-        c = tilt.c - tilt.c_one[:, None] * m
-        fit = (beta * (c - 0.5 * (tilt.G @ beta))).sum(0)
-        return fit + m * (tilt.x_one - 0.5 * tilt.one_one * m)
+        if block.observed is not None:
+            fit = (fitted(parameters, beta, m, float) - parameters.mean[:, None]) * observed
+            return (fit * (centred - 0.5 * fit) / noise).sum(0)
+        c = whole.c - whole.c_one[:, None] * m
+        return (beta * (c - 0.5 * (whole.G @ beta))).sum(0) + m * (whole.x_one - 0.5 * whole.one_one * m)
 
     def step(carry: tuple[object, Array], k: Array) -> tuple[tuple[object, Array], None]:
         latent, log_weight = carry
         log_weight = log_weight + (ladder[k + 1] - ladder[k]) * log_likelihood(latent)
-        cooler = cast(Channel(*(ladder[k + 1] * part for part in tilt)), "float32")
-        latent = prior.gibbs(jax.vmap(lambda key: jax.random.fold_in(key, k + 1))(keys), latent, cooler)
+        step_keys = jax.vmap(lambda key: jax.random.fold_in(key, k + 1))(keys)
+        tilt = whole
+        if block.observed is not None:
+            hot = parameters._replace(sigma2=parameters.sigma2 / ladder[k + 1])
+            tilt = channel(parameters, impute(jax.vmap(lambda key: jax.random.fold_in(key, 0))(step_keys), hot, latent, block).x)
+        latent = prior.gibbs(step_keys, latent, cast(Channel(*(ladder[k + 1] * part for part in tilt)), "float32"))
         return (latent, log_weight), None
 
     start = (prior.start(jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys), p, n, "float32"), constant)

@@ -26,6 +26,19 @@ def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 
+def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:
+    """X with its missing entries (NaN) replaced by what its leading principal components say, found in turn with them."""
+    missing = np.isnan(X)
+    if not missing.any():
+        return X
+    filled = np.where(missing, np.nan_to_num(np.nanmean(X, 0)), X)
+    for _ in range(rounds):
+        rank = count_above_noise(filled)
+        directions = principal(filled)[1][:, :rank]
+        filled = np.where(missing, filled @ directions @ directions.T, X)
+    return filled
+
+
 def count_above_noise(X: np.ndarray) -> int:
     """How many principal variances exceed what noise alone would give (the Marchenko-Pastur edge), at least one.
 
@@ -100,6 +113,32 @@ def _independent_directions(scores: np.ndarray, rng: np.random.RandomState) -> n
     return _independent(_unit_rows(scores, 0.9), rng)
 
 
+def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """ICA with a sharply peaked law on the directions of the rows: for ternary coefficients with a common scale, where some are on.
+
+    Maximum likelihood by relative Newton steps, as in parameter expansion (:func:`noisyica.learning.expand`). FastICA's contrasts
+    vanish between the sparse and the dense case.
+    """
+    rows = _unit_rows(scores, 0.7)
+    left, values, right = np.linalg.svd(rows, full_matrices=False)
+    y = np.sqrt(len(rows)) * left @ _any_rotation(scores, rng)
+    mixing = np.linalg.lstsq(y, rows, rcond=None)[0].T
+    off_diagonal = 1 - np.eye(y.shape[1])
+    for _ in range(300):
+        psi = 1.5 * np.tanh(1.5 * y)
+        gradient = psi.T @ y / len(y)
+        curvature = np.outer((2.25 - psi**2).mean(0), np.square(y).mean(0))
+        low = 0.5 * (curvature + curvature.T - np.sqrt(np.square(curvature - curvature.T) + 4))
+        curvature += np.maximum(0.1 - low, 0)
+        newton = -(curvature.T * gradient - gradient.T) / (curvature * curvature.T - 1) * off_diagonal
+        scale = np.exp(-0.5 * (np.diag(gradient) - 1) / (1 + np.diag(curvature)))
+        W = np.diag(scale) + np.clip(newton, -0.3, 0.3)
+        y, mixing = y @ W.T, mixing @ np.linalg.inv(W)
+        if np.abs(newton).max() < 1e-5:
+            break
+    return mixing if np.isfinite(mixing).all() else np.eye(scores.shape[1])
+
+
 def _dense_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """The directions in which most rows lie: for ternary coefficients with a common scale, where few are on.
 
@@ -123,7 +162,8 @@ def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     return np.linalg.qr(rng.normal(size=(scores.shape[1], scores.shape[1])))[0]
 
 
-_FINDERS = {"rotation": _any_rotation, "fastica": _independent, "directions": _independent_directions, "clusters": _dense_directions}
+_FINDERS = {"rotation": _any_rotation, "fastica": _independent, "directions": _independent_directions,
+            "sparse directions": _sparse_directions, "clusters": _dense_directions}  # fmt: skip
 
 
 def _with_offset(X: np.ndarray, centred: np.ndarray, columns: np.ndarray) -> np.ndarray:

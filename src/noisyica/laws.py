@@ -807,10 +807,12 @@ def _normalise(logs: list[Array]) -> tuple[Array, list[Array]]:
 
 
 def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
-    """Weights proportional to ``counts``, kept off 0: a class or a switch that is never used could never come back."""
+    """Weights proportional to ``counts``, none below ``floor``: a class or a switch that is never used could never come back."""
     weights = counts / jnp.maximum(counts.sum(-1, keepdims=True), 1e-30)
-    classes = counts.shape[-1]
-    return floor + (1 - classes * floor) * weights
+    low = weights < floor
+    rest = jnp.where(low, 0.0, weights)
+    rest = rest * (1 - floor * low.sum(-1, keepdims=True)) / jnp.maximum(rest.sum(-1, keepdims=True), 1e-30)
+    return jnp.where(low, floor, rest)
 
 
 def _better(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:

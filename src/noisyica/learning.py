@@ -3,10 +3,15 @@ r"""The one loop: S <- S + step (S_hat - S), theta <- mstep(S).
 SAEM takes one sweep of the sampler for S_hat, with step 1 during burn-in and t^-kappa after it. SEM always
 has step 1; MCEM averages several sweeps at step 1.
 
+**A hidden.** With ``mixing_prior="normal"`` A is drawn with the coefficients, from its Gaussian conditional given them, and the averages
+are those of its conditional moments (:mod:`noisyica.statistics`).
+
 **Parameter expansion.** Where the noise is low, beta is nearly a function of x and A, and EM-like steps move A by O(sigma^2) only. So
 after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood of the drawn beta is maximised in R by one step of relative
-Newton, and the result is folded back into A. At the maximum likelihood the expected gradient of that step, E[psi(beta) beta'] - I
+Newton, and the result is folded back. At the maximum likelihood the expected gradient of that step, E[psi(beta) beta'] - I
 with psi = -(log prior)', is zero by Fisher's identity (R moves A along A -> A R), so the limit is the same; the step is scaled by SAEM's.
+Where A is hidden, integrating by parts along the same flow gives E[psi(beta_i) beta_j] = E[a_i'a_j] / (n tau_j^2) for i != j under the
+posterior of (A, beta), whatever the parameters: that is the gradient whose zero is sought then.
 For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a rotation destroys zeros); theirs
 is a Laplace law's, which is the sparse one nearest to them, and since that is not the likelihood's own it is faded out during burn-in;
 the components' scales follow the law's own score to the end.
@@ -15,7 +20,6 @@ the components' scales follow the law's own score to the end.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,9 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from noisyica import enumeration
 from noisyica._array import cast
 from noisyica.priors import Prior
-from noisyica.statistics import Block, Moments, Parameters, Statistics, channel, collect, mstep, transformed
+from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
 
 Array = jax.Array
 BLOCK = 16384
@@ -41,6 +46,8 @@ class Settings(NamedTuple):
     free_mean: bool
     draws: int
     dtype: str
+    hidden: bool = False  # whether A is drawn
+    diagonal: bool = False  # whether each column of x has a noise variance of its own
 
 
 class Schedule(NamedTuple):
@@ -65,14 +72,22 @@ class State(NamedTuple):
     parameters: Parameters
     statistics: Statistics
     latent: Any  # leading axis: blocks
+    x: Any = None  # the rows with their missing entries filled in, where there are any
+    signal: Any = None  # what this iteration's draws alone say: stationary once the parameters are
+
+    @property
+    def estimate(self) -> Parameters:
+        """The parameters to report: for a hidden A the average of its conditional mean, not its last draw."""
+        mixing = self.statistics.mixing
+        return self.parameters if mixing is None else self.parameters._replace(A=mixing.mean)
 
 
 class Data(NamedTuple):
-    """The rows in blocks (a leading axis on everything), and their moments."""
+    """The rows in blocks (a leading axis on everything), how many they count for, and the least noise that can be told from rounding."""
 
     blocks: Block
-    moments: Moments
-    floor: float
+    rows: Array
+    floor: Array
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -80,44 +95,84 @@ class Data(NamedTuple):
         return self.blocks.x.shape  # type: ignore[return-value]
 
 
-def prepare(X: np.ndarray, dtype: str) -> Data:
-    """Put rows (already centred and scaled) into transposed blocks; the last block is filled up with rows of weight 0."""
+def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) -> Data:
+    """Put rows (already centred and scaled) into transposed blocks; the last block is filled up with rows of weight 0.
+
+    Missing entries are NaN.
+    """
     n, d = X.shape
     count = max(1, -(-n // BLOCK))
     size = -(-n // 32) * 32 if count == 1 else BLOCK  # XLA:CPU splits an odd length over threads into loops that are not vectorised
-    x = np.zeros((count, d, size), dtype)
-    weight = np.zeros((count, size), dtype)
+    x = np.zeros((count, d, size))
+    weight = np.zeros((count, size))
+    weights = np.ones(n) if sample_weight is None else sample_weight
     for i in range(count):
         rows = X[i * size : (i + 1) * size]
         x[i, :, : len(rows)] = rows.T
-        weight[i, : len(rows)] = 1.0 / n
-    ones = x.sum(1, dtype=np.float64).astype(dtype)
-    moments = Moments(jnp.asarray(X.mean(0, dtype=np.float64)), jnp.asarray(np.square(X, dtype=np.float64).sum(1).mean()))
+        weight[i, : len(rows)] = weights[i * size : i * size + len(rows)] / weights.sum()
+    missing = np.isnan(x)
+    x[missing] = 0.0
+    sum_x, sum_xx = np.einsum("kdn,kn->kd", x, weight), np.einsum("kdn,kn->kd", x * x, weight)
     # below this, a noise variance is only rounding of the data's products
-    floor = (1e-7 if dtype == "float32" else 1e-13) * float(moments.xx) / d
-    return Data(Block(jnp.asarray(x), jnp.asarray(ones), jnp.asarray(weight)), moments, max(floor, 1e-300))
+    floor = (1e-7 if dtype == "float32" else 1e-13) * sum_xx.sum() / d
+    observed = jnp.asarray(~missing) if missing.any() else None
+    blocks = Block(jnp.asarray(x, dtype), jnp.asarray(weight, dtype), jnp.asarray(sum_x), jnp.asarray(sum_xx), observed)
+    return Data(blocks, jnp.asarray(weights.sum()), jnp.asarray(max(floor, 1e-300)))
 
 
-@functools.partial(jax.jit, static_argnames=("dtype",))
-def begin(data: Data, parameters: Parameters, key: Array, dtype: str) -> State:
+@functools.partial(jax.jit, static_argnames=("settings",))
+def begin(data: Data, parameters: Parameters, key: Array, settings: Settings) -> State:
     """The state before the first iteration: latent variables drawn from the prior."""
-    count, _, size = data.sizes
-    prior = cast(parameters.prior, dtype)
+    count, d, size = data.sizes
+    prior = cast(parameters.prior, settings.dtype)
     p = parameters.A.shape[1]
     keys = jax.random.split(jax.random.fold_in(key, 0), count)
-    latent = lax.map(lambda k: prior.start(k, p, size, dtype), keys)
+    latent = lax.map(lambda k: prior.start(k, p, size, settings.dtype), keys)
     if prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
-        latent = prior.with_offset(latent, data.blocks.x_one / data.sizes[1])
-    first = jax.tree.map(lambda leaf: leaf[0], latent)
-    shapes = jax.eval_shape(lambda: collect(prior, first, jax.tree.map(lambda a: a[0], data.blocks)))
-    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-    return State(jnp.zeros((), int), cast(parameters, float), zeros, latent)
+        latent = prior.with_offset(latent, data.blocks.x.mean(1))
+    parameters = cast(parameters, float)
+    if settings.hidden:
+        parameters = parameters._replace(tau2=jnp.square(parameters.A).mean(0) + data.floor)
+    if settings.diagonal:
+        parameters = parameters._replace(sigma2=jnp.broadcast_to(parameters.sigma2, (d,)))
+    x = None if data.blocks.observed is None else data.blocks.x
+    state = State(jnp.zeros((), int), parameters, None, latent, x)  # type: ignore[arg-type]
+    shapes = jax.eval_shape(lambda: _first_statistics(state, data, settings))
+    statistics, silence = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    return state._replace(statistics=statistics, signal=silence)
 
 
-def trace(parameters: Parameters) -> dict[str, Array]:
+def _first_statistics(state: State, data: Data, settings: Settings) -> tuple[Statistics, Array]:
+    prior = cast(state.parameters.prior, settings.dtype)
+    first = jax.tree.map(lambda leaf: leaf[0], (state.latent, data.blocks))
+    statistics = collect(prior, *first)
+    if settings.hidden:
+        mixing = draw_mixing(jax.random.key(0), statistics, state.parameters, data.rows, settings.free_mean)[1]
+        statistics = statistics._replace(mixing=mixing)
+    return statistics, signal(statistics)
+
+
+def trace(state: State) -> dict[str, Array]:
     """What the history records of each iteration."""
-    leaves = {f"prior{i}": leaf for i, leaf in enumerate(jax.tree.leaves(parameters.prior))}
-    return {"noise_variance": parameters.sigma2, "column_norms": jnp.sqrt((parameters.A**2).sum(0)), **leaves}
+    found = state.estimate
+    leaves = {f"prior{i}": leaf for i, leaf in enumerate(jax.tree.leaves(found.prior))}
+    norms, sketch = jnp.sqrt((found.A**2).sum(0)), _sketch(len(found.A)) @ found.A
+    return {"noise_variance": found.sigma2.mean(), "column_norms": norms, "sketch": sketch, "signal": state.signal, **leaves}
+
+
+def _sketch(d: int) -> Array:
+    """Random directions: projections on them tell whether A moves, and how far, at little cost."""
+    return jax.random.normal(jax.random.key(0), (4, d), float)
+
+
+def signal(found: Statistics) -> Array:
+    """A few numbers that summarise an iteration's draws."""
+    parts = [jnp.diag(found.bb), found.prior]
+    if found.mixing is None:
+        parts.append(_sketch(len(found.x)) @ found.xb)
+    else:
+        parts += [_sketch(len(found.x)) @ found.mixing.mean, found.mixing.residual.mean()]
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(parts)])
 
 
 @functools.partial(jax.jit, static_argnames=("settings", "length"))
@@ -125,13 +180,13 @@ def advance(
     state: State, data: Data, key: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
     """Run ``count`` <= ``length`` iterations; also the trace of each, in arrays of ``length``."""
-    shapes = jax.eval_shape(lambda s: trace(s.parameters), state)
+    shapes = jax.eval_shape(trace, state)
     record = jax.tree.map(lambda s: jnp.zeros((length, *s.shape), s.dtype), shapes)
 
     def one(i: Array, carry: tuple[State, Any]) -> tuple[State, Any]:
         state, record = carry
         state = iteration(state, data, key, schedule, settings)
-        record = jax.tree.map(lambda r, value: r.at[i].set(value), record, trace(state.parameters))
+        record = jax.tree.map(lambda r, value: r.at[i].set(value), record, trace(state))
         return state, record
 
     return lax.fori_loop(0, count, one, (state, record))
@@ -139,50 +194,104 @@ def advance(
 
 def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings: Settings) -> State:
     """One turn of the loop."""
-    t, parameters, statistics, latent = state
-    latent, found, (H, psi2, count) = expectation(state, data, key, settings)
+    t, parameters, statistics = state.t, state.parameters, state.statistics
+    prior = parameters.prior
+    key = jax.random.fold_in(key, t + 1)
+    latent, x, found, expansion = expectation(state, data, key, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
+    W = _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings)
+    latent = jax.vmap(prior.transform, in_axes=(0, None))(latent, W.astype(settings.dtype))
+    found = transformed(found, W)
+    if settings.hidden:
+        draw, mixing = draw_mixing(jax.random.fold_in(key, data.sizes[0]), found, parameters, data.rows, settings.free_mean)
+        found = found._replace(mixing=mixing)
+    else:
+        statistics = transformed(statistics, W)  # A, a function of the average, has to follow
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
-    rotation = jnp.minimum(step, 0.3) if parameters.prior.smooth else schedule.coarse(t)
-    if settings.sampler == "metropolis" and not parameters.prior.smooth:
+    parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
+    if settings.hidden:
+        parameters = parameters._replace(A=draw, tau2=jnp.maximum(parameters.tau2, data.floor))
+    return State(t + 1, parameters, statistics, latent, x, signal(found))
+
+
+def _move(
+    expansion: tuple[Array, Array, Array],
+    found: Statistics,
+    parameters: Parameters,
+    step: Array,
+    coarse: Array,
+    count: Array,
+    settings: Settings,
+) -> Array:
+    """The matrix W of beta -> W beta that an algorithm takes after each expectation."""
+    prior, p = parameters.prior, len(found.b)
+    if settings.algorithm == "em":
+        return jnp.eye(p)  # exact steps, which never lower the likelihood
+    if settings.algorithm == "fam-em":
+        # (A, beta) -> (c A, beta / c) always raises the joint density of x and beta: hold the coefficients' mean square at the prior's
+        return jnp.eye(p) * jnp.sqrt(prior.mean_square() * p / jnp.maximum(jnp.trace(found.bb), 1e-300))
+    rotation = jnp.minimum(step, 0.3) if prior.smooth else coarse
+    if settings.sampler == "metropolis" and not prior.smooth:
         rotation = jnp.zeros(())  # zeros that a rotation destroys would stay destroyed wherever the next proposal is refused
-    W = expand(H, psi2, count, found, step, rotation)
-    latent = jax.vmap(parameters.prior.transform, in_axes=(0, None))(latent, W.astype(settings.dtype))
-    statistics = transformed(statistics, W)
-    parameters = mstep(statistics, data.moments, parameters.prior, settings.free_mean, data.floor)
-    return State(t + 1, parameters, statistics, latent)
+    pull = parameters.A.T @ parameters.A / (count * parameters.tau2) if settings.hidden else jnp.zeros((p, p))
+    return expand(*expansion, pull, found, step, rotation)
 
 
-def expectation(state: State, data: Data, key: Array, settings: Settings) -> tuple[Any, Statistics, tuple[Array, Array, Array]]:
-    """Sweep all blocks; the new latent variables, their statistics, and the statistics of parameter expansion."""
+def expectation(state: State, data: Data, key: Array, settings: Settings) -> tuple[Any, Any, Statistics, tuple[Array, Array, Array]]:
+    """Sweep all blocks; the new latent variables, the rows filled in, their statistics, and those of parameter expansion."""
     parameters = state.parameters
     prior = cast(parameters.prior, settings.dtype)
-    sweep = prior.gibbs if settings.sampler == "gibbs" else prior.metropolis
-    key = jax.random.fold_in(key, state.t + 1)
+    sweep = _SWEEPS[settings.algorithm if settings.algorithm == "fam-em" else settings.sampler]
 
-    def block_sweeps(inputs: tuple[Array, Block, Any]) -> tuple[Any, Any]:
-        index, block, latent = inputs
-        tilt = channel(parameters, block)
+    def block_sweeps(inputs: tuple[Array, Block, Any, Any]) -> tuple[Any, Any, Any]:
+        index, block, latent, x = inputs
         block_key = jax.random.fold_in(key, index)
-        total = None
-        for i in range(settings.draws):
-            draw_key = block_key if settings.draws == 1 else jax.random.fold_in(block_key, i)
-            latent = sweep(draw_key, latent, tilt)
-            found = (collect(prior, latent, block), cast(prior.expansion(latent, block.weight), float))
-            total = found if total is None else jax.tree.map(jnp.add, total, found)
-        return latent, jax.tree.map(lambda s: s / settings.draws, total)
 
-    inputs = (jnp.arange(data.sizes[0]), data.blocks, state.latent)
+        def once(carry: tuple[Any, Any], draw_key: Array) -> tuple[tuple[Any, Any], Any]:
+            latent, x = carry
+            rows = block if x is None else block._replace(x=x)
+            latent = sweep(prior, draw_key, latent, channel(parameters, rows.x))
+            if x is not None:
+                rows = impute(jax.random.fold_in(draw_key, 1), parameters, latent, block)
+                x = rows.x
+            return (latent, x), (collect(prior, latent, rows), cast(prior.expansion(latent, block.weight), float))
+
+        if settings.draws == 1:
+            (latent, x), found = once((latent, x), block_key)
+            return latent, x, found
+        (latent, x), draws = lax.scan(once, (latent, x), jax.random.split(block_key, settings.draws))
+        return latent, x, jax.tree.map(lambda s: s.mean(0), draws)
+
+    if settings.algorithm == "em":
+        found = _exact(parameters, data)
+        return state.latent, state.x, found, (found.bb, found.b, found.b)
+    inputs = (jnp.arange(data.sizes[0]), data.blocks, state.latent, state.x)
     if data.sizes[0] == 1:
-        latent, found = block_sweeps(jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), inputs))
-        latent = jax.tree.map(lambda leaf: leaf[None], latent)
+        latent, x, found = block_sweeps(jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), inputs))
+        latent, x = jax.tree.map(lambda leaf: leaf[None], (latent, x))
     else:
-        latent, parts = lax.map(block_sweeps, inputs)
+        latent, x, parts = lax.map(block_sweeps, inputs)
         found = jax.tree.map(lambda leaf: leaf.sum(0), parts)
-    return latent, *found
+    return latent, x, *found
 
 
-def expand(H: Array, psi2: Array, count: Array, found: Statistics, step: Array, rotation: Array) -> Array:
+MODE_SWEEPS = 5
+"""Sweeps of conditional modes in an iteration of FAM-EM, from where the last one ended."""
+
+_SWEEPS: dict[str, Callable[..., Any]] = {
+    "gibbs": lambda prior, key, latent, tilt: prior.gibbs(key, latent, tilt),
+    "metropolis": lambda prior, key, latent, tilt: prior.metropolis(key, latent, tilt),
+    "fam-em": lambda prior, key, latent, tilt: lax.fori_loop(0, MODE_SWEEPS, lambda _, beta: prior.ascend(beta, tilt), latent),
+}
+
+
+def _exact(parameters: Parameters, data: Data) -> Statistics:
+    """Expected statistics by enumeration, summed over blocks."""
+    parts = lax.map(lambda block: enumeration.expectation(parameters, block)[0], data.blocks)
+    return jax.tree.map(lambda leaf: leaf.sum(0), parts)
+
+
+def expand(H: Array, psi2: Array, count: Array, pull: Array, found: Statistics, step: Array, rotation: Array) -> Array:
     """The matrix W of beta -> W beta: one damped step of relative Newton on the drawn coefficients."""
     p = H.shape[0]
     off_diagonal = 1 - jnp.eye(p)
@@ -198,7 +307,7 @@ def expand(H: Array, psi2: Array, count: Array, found: Statistics, step: Array, 
     # 2 x 2 blocks of the Hessian: h_ij = E psi'(beta_i) E beta_j^2 (E psi' = E psi^2), coupled by 1, kept away from singular
     low = 0.5 * (curvature + curvature.T - jnp.sqrt((curvature - curvature.T) ** 2 + 4))
     curvature = curvature + jnp.maximum(0.1 - low, 0.0)
-    gradient = H * off_diagonal
+    gradient = (H - pull) * off_diagonal
     newton = -(curvature.T * gradient - gradient.T) / (curvature * curvature.T - 1)
     return jnp.diag(scale) + rotation * jnp.clip(newton, -0.3, 0.3) * off_diagonal
 
@@ -208,51 +317,67 @@ class Run(NamedTuple):
 
     state: State
     history: dict[str, np.ndarray]
-    seconds: float
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _begin_together(data: Data, starts: Parameters, keys: Array, settings: Settings) -> State:
+    return jax.vmap(lambda start, key: begin(data, start, key, settings))(starts, keys)
+
+
+@functools.partial(jax.jit, static_argnames=("settings", "length"))
+def _advance_together(
+    states: State, data: Data, keys: Array, count: Array, schedule: Schedule, settings: Settings, length: int
+) -> tuple[State, dict[str, Array]]:
+    return jax.vmap(lambda state, key: advance(state, data, key, count, schedule, settings, length))(states, keys)
 
 
 def learn(
     data: Data,
-    start: Parameters,
+    starts: list[Parameters],
     key: Array,
     settings: Settings,
     schedule: Schedule,
     max_iter: int,
-    watch: Callable[[int, State, dict[str, np.ndarray]], bool] | None = None,
-) -> Run:
-    """Iterate ``max_iter`` times, in chunks; ``watch(t, state, history)`` is called after each chunk and may stop the run."""
-    begun = time.perf_counter()
-    state = begin(data, start, key, settings.dtype)
+    watch: Callable[[int, list[Run]], bool] | None = None,
+) -> list[Run]:
+    """Iterate ``max_iter`` times from each start, all together, in chunks; ``watch(t, runs)``, called after each, may end them."""
+    together = len(starts) > 1
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts) if together else starts[0]
+    keys = jnp.stack([key, *jax.random.split(jax.random.fold_in(key, 1), len(starts) - 1)]) if together else key
+    state = (_begin_together if together else begin)(data, stacked, keys, settings)
     count, d, size = data.sizes
-    work = count * size * (d + 30.0) * (start.A.shape[1] + 1) * settings.draws
-    length = int(np.clip(2e9 / work, 5, 100))  # about half a second of work between looks
+    work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * settings.draws * len(starts)
+    length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks
     pieces: list[dict[str, np.ndarray]] = []
     done = 0
     while done < max_iter:
         now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
-        state, record = advance(state, data, key, jnp.asarray(now), schedule, settings, length)
-        pieces.append({name: np.asarray(values)[:now] for name, values in record.items()})
+        state, record = (_advance_together if together else advance)(state, data, keys, jnp.asarray(now), schedule, settings, length)
+        pieces.append({name: (np.asarray(values) if together else np.asarray(values)[None])[:, :now] for name, values in record.items()})
         done += now
-        history = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        if watch is not None and watch(done, state, history):
+        runs = _separate(state, pieces, len(starts))
+        if watch is not None and watch(done, runs):
             break
-    return Run(state, history, time.perf_counter() - begun)
+    return runs
+
+
+def _separate(state: State, pieces: list[dict[str, np.ndarray]], count: int) -> list[Run]:
+    """The runs one by one, from states and pieces of history with a leading axis (states only where there are several)."""
+    history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
+    states = [jax.tree.map(lambda leaf, i=i: leaf[i], state) for i in range(count)] if count > 1 else [state]
+    return [Run(one, {name: values[i] for name, values in history.items()}) for i, one in enumerate(states)]
 
 
 def best_start(
-    data: Data, starts: list[Parameters], key: Array, settings: Settings, watch: Callable[[int], None], n_iter: int = 60
+    data: Data, starts: list[Parameters], key: Array, settings: Settings, score: Callable[[Parameters], float], n_iter: int = 60
 ) -> Parameters:
-    """The start from which a short run on the first block of rows ends with the least noise."""
+    """The start from which a short run on the first block of rows ends with the best score."""
     if len(starts) == 1:
         return starts[0]
     data = data._replace(blocks=jax.tree.map(lambda leaf: leaf[:1], data.blocks))
     data = data._replace(blocks=data.blocks._replace(weight=data.blocks.weight / data.blocks.weight.sum()))
-    schedule = Schedule(n_iter // 2, 0.75)
-    noise = []
-    for i, start in enumerate(starts):
-        watch(i)
-        noise.append(float(learn(data, start, key, settings, schedule, n_iter).state.parameters.sigma2))
-    return starts[int(np.nanargmin(noise))]
+    runs = learn(data, starts, key, settings, Schedule(n_iter // 2, 0.75), n_iter)
+    return starts[int(np.nanargmax([score(run.state.estimate) for run in runs]))]
 
 
 def prior_with(prior: Prior, values: list[np.ndarray]) -> Prior:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any
 
 import jax
@@ -19,7 +18,7 @@ from noisyica.evidence import annealed_weights
 from noisyica.laws import Law
 from noisyica.priors import Channel, Prior
 from noisyica.special import LOG_2PI
-from noisyica.statistics import Block, Parameters, channel
+from noisyica.statistics import Block, Parameters, channel, impute
 
 RandomState = int | np.integer[Any] | np.random.RandomState | None
 ROWS = 4096
@@ -37,8 +36,8 @@ class Model:
         A; its columns are the components.
     mean : array (d,), optional
         mu0; zero by default. Priors with a random offset have none.
-    noise_variance : float
-        sigma^2.
+    noise_variance : float or array (d,)
+        sigma^2, the same for all columns of x or one for each.
     prior : str, Prior or Law
         The law of beta: a short name, or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
 
@@ -57,7 +56,7 @@ class Model:
         self,
         mixing: Any,
         mean: Any = None,
-        noise_variance: float = 1.0,
+        noise_variance: Any = 1.0,
         prior: str | Prior | Law = "log",
     ) -> None:
         self.mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
@@ -65,9 +64,10 @@ class Model:
         self.mean = np.zeros(d) if mean is None else np.array(mean, float)
         if self.mean.shape != (d,) or not np.isfinite(self.mean).all():
             raise ValueError(f"mean must be {d} finite numbers, one for each row of mixing; got shape {self.mean.shape}.")
-        if not (isinstance(noise_variance, Real) and np.isfinite(noise_variance) and noise_variance > 0):
-            raise ValueError(f"noise_variance must be one positive number; got {noise_variance!r}.")
-        self.noise_variance: float = float(noise_variance)
+        noise = np.asarray(noise_variance, float)
+        if noise.shape not in ((), (d,)) or not (np.isfinite(noise).all() and (noise > 0).all()):
+            raise ValueError(f"noise_variance must be one positive number, or {d}, one for each row of mixing; got {noise_variance!r}.")
+        self.noise_variance: Any = noise if noise.ndim else float(noise)
         with jax.enable_x64(True):
             self.prior: Prior = to_numpy(priors.get(prior))
         if self.prior.has_offset and self.mean.any():
@@ -75,7 +75,7 @@ class Model:
 
     def __repr__(self) -> str:
         d, p = self.mixing.shape
-        return f"Model({p} components in {d} dimensions, noise_variance={self.noise_variance:.4g}, prior={self.prior!r})"
+        return f"Model({p} components in {d} dimensions, noise_variance={np.mean(self.noise_variance):.4g}, prior={self.prior!r})"
 
     # ------------------------------------------------------------------------------------------------- simulation
 
@@ -113,8 +113,10 @@ class Model:
             raise ValueError(f"beta must have shape {(len(X), self.mixing.shape[1])}, a row for each row of X; got {beta.shape}.")
         m = np.zeros(len(X)) if offset is None else np.asarray(offset, float)
         residual = X - self.mean - m[:, None] - beta @ self.mixing.T
-        d = X.shape[1]
-        gaussian = -0.5 * np.square(residual).sum(1) / self.noise_variance - 0.5 * d * (LOG_2PI + np.log(self.noise_variance))
+        # a missing entry has no density
+        gaussian = -0.5 * np.nansum(
+            np.square(residual) / self.noise_variance + np.where(np.isnan(X), 0.0, LOG_2PI + np.log(self.noise_variance)), 1
+        )
         return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, m))
 
     # -------------------------------------------------------------------------------------------------- posterior
@@ -195,10 +197,19 @@ class Model:
         return cast(Parameters(self.mixing, self.mean, self.noise_variance, self.prior), float)  # type: ignore[arg-type]
 
     def _check(self, X: Any) -> np.ndarray:
-        X = check_array(X, dtype=np.float64, input_name="X")
+        X = check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
         if X.shape[1] != self.mixing.shape[0]:
             raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows of mixing).")
-        return X
+        return check_observed(X)
+
+
+def check_observed(X: np.ndarray) -> np.ndarray:
+    """X, if at least one entry of each row is not missing (NaN)."""
+    empty = np.flatnonzero(np.isnan(X).all(1))
+    if empty.size:
+        rows = ", ".join(str(i) for i in empty[:5]) + (", ..." if empty.size > 5 else "")
+        raise ValueError(f"Nothing is observed in {empty.size} of the rows of X ({rows}): all their entries are NaN. Leave those rows out.")
+    return X
 
 
 def _check_sampler(sampler: str) -> str:
@@ -218,12 +229,15 @@ def _blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
         size = max(8, 1 << (len(part) - 1).bit_length())
         x = np.zeros((X.shape[1], size))
         x[:, : len(part)] = part.T
-        yield Block(jnp.asarray(x), jnp.asarray(x.sum(0)), jnp.ones(size)), len(part)
+        missing = np.isnan(x)
+        observed = jnp.asarray(~missing) if missing.any() else None
+        x[missing] = 0.0
+        yield Block(jnp.asarray(x), jnp.ones(size), x.sum(1), x.sum(1), observed), len(part)
 
 
 def _row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
     """A random key for each row, a hash of its values and the seed."""
-    words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
+    words = np.where(np.isnan(X), np.nan, X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
     factors = np.random.RandomState(20120301).randint(0, 2**62, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     words = words ^ (words >> np.uint64(29))
     mixed = (words * factors).sum(1, dtype=np.uint64) ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
@@ -250,20 +264,26 @@ def _chain(
     """Sweeps from a draw of the prior; the sum of the kept coefficients (p, n), and the draws themselves if ``keep``."""
     # products in double precision, sweeps in single: rounding then does not depend on the rows beside a row
     prior = cast(parameters.prior, SWEEP)
-    tilt: Channel = cast(channel(parameters, block), SWEEP)
     latent = prior.start(keys, parameters.A.shape[1], block.x.shape[1], SWEEP)
     sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
+    whole: Channel = cast(channel(parameters, block.x), SWEEP)
 
-    def step(i: jax.Array, latent: Any) -> Any:
-        return sweep(jax.vmap(lambda k: jax.random.fold_in(k, i))(keys), latent, tilt)
+    def step(i: jax.Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
+        latent, block = carry
+        tilt: Channel = cast(channel(parameters, block.x), SWEEP) if block.observed is not None else whole
+        step_keys = jax.vmap(lambda k: jax.random.fold_in(k, i))(keys)
+        latent = sweep(step_keys, latent, tilt)
+        if block.observed is not None:
+            block = impute(jax.vmap(lambda k: jax.random.fold_in(k, 0))(step_keys), parameters, latent, block)
+        return latent, block
 
     def kept(carry: Any, i: jax.Array) -> tuple[Any, Any]:
-        latent, total = carry
+        chain, total = carry
         first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first draw is kept after the warm-up
-        latent = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, latent)
-        beta = prior.coefficients(latent).astype(float)
-        return (latent, total + beta), beta if keep else None
+        chain = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, chain)
+        beta = prior.coefficients(chain[0]).astype(float)
+        return (chain, total + beta), beta if keep else None
 
-    start = (latent, jnp.zeros((parameters.A.shape[1], block.x.shape[1])))
+    start = ((latent, block), jnp.zeros((parameters.A.shape[1], block.x.shape[1])))
     (_, total), draws = lax.scan(kept, start, jnp.arange(n_draws))
     return total, draws

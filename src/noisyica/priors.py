@@ -71,6 +71,14 @@ class Prior:
         """One sweep of the paper's sampler: a proposal from the prior at each site, accepted on the likelihood ratio."""
         raise NotImplementedError
 
+    def ascend(self, latent: Any, channel: Channel) -> Any:
+        """One sweep that sets each latent variable to its most probable value given the others: coordinate ascent towards the mode."""
+        raise NotImplementedError
+
+    def mean_square(self) -> Array:
+        """E[beta_j^2] under the prior."""
+        raise NotImplementedError
+
     def coefficients(self, latent: Any) -> Array:
         """beta, of shape (p, n)."""
         raise NotImplementedError
@@ -196,6 +204,17 @@ class Independent(Prior):
             return beta.at[j].set(_apart(j, self.law.draw, u, a, b)), None
 
         return _over_sites(site, key, self.law.n_uniforms, latent, channel)
+
+    def ascend(self, latent: Array, channel: Channel) -> Array:
+        def site(beta: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c, _ = x
+            return beta.at[j].set(self.law.mode(a, c - row @ beta + a * beta[j])), None
+
+        return _over_sites(site, jax.random.key(0), 0, latent, channel)
+
+    def mean_square(self) -> Array:
+        mean, variance = self.law.moments(0.0, 0.0)
+        return variance + mean * mean
 
     def metropolis(self, key: Array, latent: Array, channel: Channel) -> Array:
         proposal = self.law.guarded()
@@ -428,7 +447,7 @@ class SingleScaleTernary(Prior):
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
-    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "clusters") + 16 * ("rotation",)
+    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "sparse directions", "clusters") + 4 * ("rotation",)
 
     def __init__(self, gamma: float = 0.25) -> None:
         self._gamma: ArrayLike = _probability("gamma", gamma, 0.5)
@@ -561,6 +580,26 @@ class SingleScaleTernary(Prior):
     def variance(self) -> float:
         return 4 * self.gamma
 
+    def mean_square(self) -> Array:
+        return 4 * jnp.asarray(self._gamma)
+
+    def ascend(self, latent: TernaryState, channel: Channel) -> TernaryState:
+        s, c = latent.s, channel.c - channel.c_one[:, None] * latent.mu
+        cost = jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)  # of a sign that is not zero
+
+        def site(y: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c_j = x
+            pull = s * (c_j - s * (row @ y - a * y[j]))
+            return y.at[j].set(jnp.where(jnp.abs(pull) - 0.5 * a * s * s > cost, jnp.sign(pull), 0.0)), None
+
+        y = lax.scan(site, latent.y, (jnp.arange(latent.y.shape[0]), channel.G, jnp.diag(channel.G), c))[0]
+        quadratic, linear = self._forms(y, channel.G, c)
+        s = jnp.where(quadratic > 0, jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, 1.0), s)
+        return TernaryState(y, s, self._offset_best(s * y, channel))
+
+    def _offset_best(self, beta: Array, channel: Channel) -> Array:
+        return jnp.zeros(beta.shape[1:], beta.dtype)
+
 
 @_as_pytree("_gamma", "offset_scale")
 class SingleScaleTernaryOffset(SingleScaleTernary):
@@ -597,6 +636,9 @@ class SingleScaleTernaryOffset(SingleScaleTernary):
         b = channel.x_one - channel.c_one @ beta
         gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
         return jnp.where(jnp.log(u[0]) < gain, new, mu)
+
+    def _offset_best(self, beta: Array, channel: Channel) -> Array:
+        return self._law().mode(channel.one_one, channel.x_one - channel.c_one @ beta)
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         return super().log_density(beta, offset) + self._law().log_density(offset)

@@ -1,0 +1,105 @@
+"""Algorithms, restarts, and what the history says."""
+
+import numpy as np
+import pytest
+
+from noisyica import NoisyICA
+from noisyica.monitor import Monitor, convergence_time, similarity
+from tests.tools import matched_cosine, simulate
+
+
+def test_restarts_run_together_and_are_compared():
+    model, X = simulate("bg", n=400, d=16, p=3, sigma=0.5)
+    ica = NoisyICA(3, n_init=4, tol=0, max_iter=300, random_state=0).fit(X)
+    assert ica.stability_.shape == (3, 3)
+    assert ica.stability_.min() > 0.99
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.98
+    # noise is all that there is: restarts find nothing in common
+    noise = NoisyICA(3, prior="lap", n_init=4, tol=0, max_iter=60, random_state=0).fit(np.random.default_rng(0).normal(size=(60, 16)))
+    assert noise.stability_.mean() < 0.9
+
+
+def test_the_first_restart_is_the_run_without_restarts():
+    _, X = simulate("log", n=300, d=10, p=2)
+    alone, together = (NoisyICA(2, prior="log", n_init=n, tol=0, max_iter=100, random_state=0).fit(X) for n in (1, 3))
+    assert together.history_["noise_variance"].shape == alone.history_["noise_variance"].shape
+    assert matched_cosine(alone.mixing_, together.mixing_) > 0.99
+
+
+@pytest.mark.parametrize("name", ["ifa", "bg"])
+def test_saem_ends_where_em_does(name):
+    """From the same start, within 0.05 nats an observation; EM's trace of the noise is smooth."""
+    _, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
+    em, saem = (
+        NoisyICA(2, prior=name, algorithm=algorithm, mixing_prior=None, tol=0, max_iter=600, random_state=0).fit(X)
+        for algorithm in ("em", "saem")
+    )
+    likelihoods = [ica.model_.log_likelihood(X, n_particles=20).mean() for ica in (em, saem)]
+    assert abs(likelihoods[0] - likelihoods[1]) < 0.05
+    assert matched_cosine(em.mixing_, saem.mixing_) > 0.99
+
+
+def test_fam_em_runs_for_every_prior():
+    for name in ("log", "lap", "bg", "te", "teoff"):
+        model, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
+        ica = NoisyICA(2, prior=name, algorithm="fam-em", tol=0, max_iter=60, random_state=0).fit(X)
+        assert np.isfinite(ica.components_).all()
+        assert ica.noise_variance_ == pytest.approx(0.25, rel=0.35)  # biased low: what the mode cannot explain is left out
+
+
+def test_em_says_what_it_cannot_do():
+    X = np.random.default_rng(0).normal(size=(50, 20))
+    with pytest.raises(ValueError, match="no exact E-step"):
+        NoisyICA(2, prior="log", algorithm="em").fit(X)
+    with pytest.raises(ValueError, match="states"):
+        NoisyICA(20, prior="bg", algorithm="em").fit(X)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="missing"):
+        NoisyICA(2, prior="bg", algorithm="em").fit(X)
+
+
+def test_warm_start_goes_on():
+    _, X = simulate("bg", n=300, d=12, p=2, sigma=0.5)
+    ica = NoisyICA(2, tol=0, max_iter=300, warm_start=True, random_state=0).fit(X)
+    before = ica.mixing_
+    ica.set_params(max_iter=20, burn_in=0.0).fit(X)
+    assert ica.n_iter_ == 20
+    assert matched_cosine(before, ica.mixing_) > 0.999
+    cold = NoisyICA(2, tol=0, max_iter=20, burn_in=0.0, init="random", random_state=0).fit(X)
+    assert np.linalg.norm(cold.mixing_) != pytest.approx(np.linalg.norm(before), rel=0.02)
+    assert np.linalg.norm(ica.mixing_) == pytest.approx(np.linalg.norm(before), rel=0.02)
+
+
+def _chain(n, drift, seed):
+    """Twenty slow autoregressions with a trend of ``drift`` standard deviations in 100 iterations."""
+    rng = np.random.default_rng(seed)
+    x = np.zeros((n, 20))
+    x[0] = rng.normal(size=20)
+    for t in range(1, n):
+        x[t] = 0.8 * x[t - 1] + 0.6 * rng.normal(size=20)
+    return 100 + x + drift * np.arange(n)[:, None] / 100
+
+
+@pytest.mark.parametrize(("drift", "stops"), [(0.0, 10), (10.0, 0)])
+def test_monitor_tells_rest_from_drift(drift, stops):
+    count = 0
+    for seed in range(10):
+        monitor, signal = Monitor(burn_in=100, tol=1e-6), _chain(600, drift, seed)
+        looks = [monitor.converged(signal[:t]) for t in range(50, 601, 50)]
+        count += looks[-1]
+    assert count == stops
+
+
+def test_monitor_is_off_without_a_tolerance():
+    monitor = Monitor(burn_in=0, tol=0.0)
+    assert not monitor.converged(np.zeros((500, 3)))
+
+
+def test_convergence_time_and_similarity():
+    steps = np.exp(-np.arange(100) / 5.0)  # a thousandth of the way left after 5 log(1000) = 34.5 steps
+    sketch = steps[:, None, None] * np.ones((1, 4, 2))
+    assert convergence_time(sketch - sketch[-1]) == 36
+    A = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 3)))[0]
+    np.testing.assert_allclose(similarity(A, [-A[:, ::-1], A]), 1.0)
+    B = np.column_stack([A[:, 0], A[:, 1] + A[:, 2], A[:, 1] - A[:, 2]])
+    np.testing.assert_allclose(similarity(A, [B])[0], [1.0, np.sqrt(0.5), np.sqrt(0.5)])
