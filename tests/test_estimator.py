@@ -76,7 +76,7 @@ GOOD = np.random.default_rng(0).normal(size=(30, 4))
 @pytest.mark.parametrize(
     ("X", "settings", "error", "message"),
     [
-        (np.where(GOOD > 2, np.nan, GOOD), {}, ValueError, "contains NaN"),
+        (np.full((30, 4), np.nan), {}, ValueError, "Nothing is observed"),
         (np.where(GOOD > 2, np.inf, GOOD), {}, ValueError, "infinity"),
         (GOOD[0], {}, ValueError, "Expected 2D array, got 1D array"),
         (GOOD[:1], {}, ValueError, "minimum of 2 is required"),

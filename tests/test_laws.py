@@ -105,7 +105,7 @@ def test_extreme_tilts_are_finite_and_right(name, dtype):
         if dtype == "float32":
             wide, (wide_mean, wide_variance) = log_normaliser(exact, a, b), moments(exact, a, b)
             assert log_z == pytest.approx(float(wide), rel=1e-4, abs=1e-3), (a, b)
-            # the float32 grids of 24 and 28 nodes are good to about 2e-4
+            # the float32 grids of 24 nodes are good to about 2e-4
             assert mean == pytest.approx(float(wide_mean), rel=2e-4, abs=2e-3 * np.sqrt(float(wide_variance))), (a, b)
             assert variance == pytest.approx(float(wide_variance), rel=1e-2, abs=1e-30), (a, b)
 

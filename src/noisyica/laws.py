@@ -326,9 +326,9 @@ def _quotient(x: Array, a: Array) -> Array:
 # ------------------------------------------------------------------------- laws without a closed form: random grids
 
 
-def _nodes(dtype: Any, single: int = 28) -> int:
-    """Size of a grid: ``single`` in float32, where more would not show."""
-    return single if dtype == jnp.float32 else 96
+def _nodes(dtype: Any) -> int:
+    """Size of a grid: in float32, more would not show."""
+    return 24 if dtype == jnp.float32 else 96
 
 
 def _depth(dtype: Any) -> float:
@@ -422,7 +422,7 @@ class Logistic(Law):
         left = once(jnp.where(flat < mode, -flat, -mode - beyond))
         base = once(jnp.clip(-mode, left, right))  # the point of the window that is nearest to t = 0
         low, high = -_inverse_cubic(once(base - left)), _inverse_cubic(once(right - base))
-        size = _nodes(b.dtype, 24)
+        size = _nodes(b.dtype)
         step = once((high - low) * (1 / size))
 
         def offset(k: Array) -> tuple[Array, Array]:
@@ -592,8 +592,8 @@ class ExponentialNormal(Law):
         def weight(x: Array) -> Array:
             # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
             e1, slope = place(x)
-            gain = 1 / (r_c + rest * jnp.square(1 + e1))  # r / r_c
-            return once(jnp.exp(e1 * (lift * gain * (e1 + 2) - centre)) * jnp.sqrt(gain) * slope)
+            root = jax.lax.rsqrt(r_c + rest * jnp.square(1 + e1))  # sqrt(r / r_c)
+            return once(jnp.exp(e1 * (lift * (root * root) * (e1 + 2) - centre)) * root * slope)
 
         def at(k: Array) -> Array:
             return jnp.expm1(once(low + k * step))

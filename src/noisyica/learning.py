@@ -58,7 +58,7 @@ class Schedule(NamedTuple):
 
     def coarse(self, t: Array) -> Array:
         """How much of a rotation that is not the likelihood's own to take: it fades out by the end of burn-in."""
-        return 0.3 * jnp.maximum(1 - t / jnp.maximum(self.burn_in, 1), 0.0)
+        return 0.4 * jnp.maximum(1 - t / jnp.maximum(self.burn_in, 1), 0.0)
 
     def step(self, t: Array) -> Array:
         after = jnp.maximum(t - self.burn_in + 1.0, 1.0)
@@ -160,9 +160,9 @@ def trace(state: State) -> dict[str, Array]:
     return {"noise_variance": found.sigma2.mean(), "column_norms": norms, "sketch": sketch, "signal": state.signal, **leaves}
 
 
-def _sketch(d: int) -> Array:
+def _sketch(d: int) -> np.ndarray:
     """Random directions: projections on them tell whether A moves, and how far, at little cost."""
-    return jax.random.normal(jax.random.key(0), (4, d), float)
+    return np.random.RandomState(0).normal(size=(4, d))
 
 
 def signal(found: Statistics) -> Array:
@@ -199,8 +199,11 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     key = jax.random.fold_in(key, t + 1)
     latent, x, found, expansion = expectation(state, data, key, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
-    W = _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings)
-    latent = jax.vmap(prior.transform, in_axes=(0, None))(latent, W.astype(settings.dtype))
+    W = jnp.where(
+        moves(t, settings), _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings), jnp.eye(len(found.b))
+    )
+    move = jax.vmap(lambda one: prior.transform(one, W.astype(settings.dtype)))
+    latent = lax.cond(moves(t, settings), move, lambda latent: latent, latent)
     found = transformed(found, W)
     if settings.hidden:
         draw, mixing = draw_mixing(jax.random.fold_in(key, data.sizes[0]), found, parameters, data.rows, settings.free_mean)
@@ -209,9 +212,24 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
         statistics = transformed(statistics, W)  # A, a function of the average, has to follow
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
     parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
+    if prior.smooth and settings.algorithm in (
+        "saem",
+        "sem",
+        "mcem",
+    ):  # let A turn first: fitted to mixtures of components, a law looks normal
+        parameters = parameters._replace(prior=_unless(t < schedule.burn_in / 4, parameters.prior, prior))
     if settings.hidden:
         parameters = parameters._replace(A=draw, tau2=jnp.maximum(parameters.tau2, data.floor))
     return State(t + 1, parameters, statistics, latent, x, signal(found))
+
+
+def moves(t: Array, settings: Settings) -> Array:
+    """Whether the coefficients are moved (parameter expansion, or FAM-EM's normalisation) in iteration t."""
+    return (t % 2 == 0) | (settings.algorithm == "fam-em")
+
+
+def _unless(condition: Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(condition, y, x), new, old)
 
 
 def _move(
@@ -230,7 +248,7 @@ def _move(
     if settings.algorithm == "fam-em":
         # (A, beta) -> (c A, beta / c) always raises the joint density of x and beta: hold the coefficients' mean square at the prior's
         return jnp.eye(p) * jnp.sqrt(prior.mean_square() * p / jnp.maximum(jnp.trace(found.bb), 1e-300))
-    rotation = jnp.minimum(step, 0.3) if prior.smooth else coarse
+    rotation = jnp.minimum(step, 0.4) if prior.smooth else coarse
     if settings.sampler == "metropolis" and not prior.smooth:
         rotation = jnp.zeros(())  # zeros that a rotation destroys would stay destroyed wherever the next proposal is refused
     pull = parameters.A.T @ parameters.A / (count * parameters.tau2) if settings.hidden else jnp.zeros((p, p))
@@ -240,7 +258,7 @@ def _move(
 def expectation(state: State, data: Data, key: Array, settings: Settings) -> tuple[Any, Any, Statistics, tuple[Array, Array, Array]]:
     """Sweep all blocks; the new latent variables, the rows filled in, their statistics, and those of parameter expansion."""
     parameters = state.parameters
-    prior = cast(parameters.prior, settings.dtype)
+    prior, p = cast(parameters.prior, settings.dtype), parameters.A.shape[1]
     sweep = _SWEEPS[settings.algorithm if settings.algorithm == "fam-em" else settings.sampler]
 
     def block_sweeps(inputs: tuple[Array, Block, Any, Any]) -> tuple[Any, Any, Any]:
@@ -254,7 +272,10 @@ def expectation(state: State, data: Data, key: Array, settings: Settings) -> tup
             if x is not None:
                 rows = impute(jax.random.fold_in(draw_key, 1), parameters, latent, block)
                 x = rows.x
-            return (latent, x), (collect(prior, latent, rows), cast(prior.expansion(latent, block.weight), float))
+            # every other iteration: the move is damped in any case, and its sums cost as much as the products with x
+            none = (jnp.zeros((p, p), float), jnp.zeros((p,), float), jnp.zeros((p,), float))
+            expansion = lax.cond(moves(state.t, settings), lambda: cast(prior.expansion(latent, block.weight), float), lambda: none)
+            return (latent, x), (collect(prior, latent, rows), expansion)
 
         if settings.draws == 1:
             (latent, x), found = once((latent, x), block_key)
