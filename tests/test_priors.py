@@ -134,6 +134,12 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
             assert likelihood(found.A, found.mean, found.sigma2, other) < best
 
 
+def test_known_variances():
+    for name in ("log", "lap", "eg"):
+        prior = priors.get(name)
+        assert prior.variance() == pytest.approx(float(jax.jit(prior.law.moments)(0.0, 0.0)[1]), rel=1e-5)
+
+
 def test_gamma_of_a_ternary_sample_counts_both_signs():
     """The paper's slip: gamma is P(Y = 1), half of P(Y != 0)."""
     for prior in (priors.ExponentialTernary(0.2), priors.SingleScaleTernary(0.2)):

@@ -29,7 +29,7 @@ import numpy as np
 from jax import lax
 
 from noisyica import enumeration
-from noisyica._array import cast
+from noisyica._array import cast, to_numpy
 from noisyica.priors import Prior
 from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
 
@@ -86,8 +86,8 @@ class Data(NamedTuple):
     """The rows in blocks (a leading axis on everything), how many they count for, and the least noise that can be told from rounding."""
 
     blocks: Block
-    rows: Array
-    floor: Array
+    rows: Any
+    floor: Any
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -117,28 +117,25 @@ def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) 
     floor = (1e-7 if dtype == "float32" else 1e-13) * sum_xx.sum() / d
     observed = jnp.asarray(~missing) if missing.any() else None
     blocks = Block(jnp.asarray(x, dtype), jnp.asarray(weight, dtype), jnp.asarray(sum_x), jnp.asarray(sum_xx), observed)
-    return Data(blocks, jnp.asarray(weights.sum()), jnp.asarray(max(floor, 1e-300)))
+    return Data(blocks, np.asarray(weights.sum()), np.asarray(max(floor, 1e-300)))
 
 
-@functools.partial(jax.jit, static_argnames=("settings",))
-def begin(data: Data, parameters: Parameters, key: Array, settings: Settings) -> State:
-    """The state before the first iteration: latent variables drawn from the prior."""
+def begin(data: Data, parameters: Parameters, settings: Settings) -> State:
+    """The state before the first iteration. Nothing here is compiled: the first sweep replaces the latent variables in any case."""
     count, d, size = data.sizes
-    prior = cast(parameters.prior, settings.dtype)
     p = parameters.A.shape[1]
-    keys = jax.random.split(jax.random.fold_in(key, 0), count)
-    latent = lax.map(lambda k: prior.start(k, p, size, settings.dtype), keys)
-    if prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
-        latent = prior.with_offset(latent, data.blocks.x.mean(1))
-    parameters = cast(parameters, float)
+    latent = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), parameters.prior.blank(p, size, settings.dtype))
+    if parameters.prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
+        latent = parameters.prior.with_offset(latent, np.asarray(data.blocks.x).mean(1))
+    parameters = to_numpy(parameters)
     if settings.hidden:
-        parameters = parameters._replace(tau2=jnp.square(parameters.A).mean(0) + data.floor)
+        parameters = parameters._replace(tau2=np.square(parameters.A).mean(0) + data.floor)
     if settings.diagonal:
-        parameters = parameters._replace(sigma2=jnp.broadcast_to(parameters.sigma2, (d,)))
+        parameters = parameters._replace(sigma2=np.broadcast_to(parameters.sigma2, (d,)))  # type: ignore[arg-type]
     x = None if data.blocks.observed is None else data.blocks.x
-    state = State(jnp.zeros((), int), parameters, None, latent, x)  # type: ignore[arg-type]
-    shapes = jax.eval_shape(lambda: _first_statistics(state, data, settings))
-    statistics, silence = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    state = State(np.zeros((), int), parameters, None, latent, x)  # type: ignore[arg-type]
+    shapes = jax.eval_shape(lambda state, data: _first_statistics(state, data, settings), state, data)
+    statistics, silence = jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), shapes)
     return state._replace(statistics=statistics, signal=silence)
 
 
@@ -340,11 +337,6 @@ class Run(NamedTuple):
     history: dict[str, np.ndarray]
 
 
-@functools.partial(jax.jit, static_argnames=("settings",))
-def _begin_together(data: Data, starts: Parameters, keys: Array, settings: Settings) -> State:
-    return jax.vmap(lambda start, key: begin(data, start, key, settings))(starts, keys)
-
-
 @functools.partial(jax.jit, static_argnames=("settings", "length"))
 def _advance_together(
     states: State, data: Data, keys: Array, count: Array, schedule: Schedule, settings: Settings, length: int
@@ -363,9 +355,9 @@ def learn(
 ) -> list[Run]:
     """Iterate ``max_iter`` times from each start, all together, in chunks; ``watch(t, runs)``, called after each, may end them."""
     together = len(starts) > 1
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts) if together else starts[0]
     keys = jnp.stack([key, *jax.random.split(jax.random.fold_in(key, 1), len(starts) - 1)]) if together else key
-    state = (_begin_together if together else begin)(data, stacked, keys, settings)
+    begun = [begin(data, start, settings) for start in starts]
+    state = jax.tree.map(lambda *leaves: np.stack(leaves), *begun) if together else begun[0]
     count, d, size = data.sizes
     work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * settings.draws * len(starts)
     length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks

@@ -63,6 +63,10 @@ class Prior:
         """Latent variables of n rows drawn from the prior."""
         raise NotImplementedError
 
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        """Latent variables of n rows to begin sweeping from, as NumPy arrays."""
+        raise NotImplementedError
+
     def gibbs(self, key: Array, latent: Any, channel: Channel) -> Any:
         """One sweep of exact conditional draws over the latent variables of a block of rows."""
         raise NotImplementedError
@@ -184,6 +188,7 @@ class Independent(Prior):
     """
 
     law: Law
+    known_variance: ClassVar[float | None] = None  # of a symmetric law without parameters: saves computing it
 
     def __init__(self, law: Law) -> None:
         if not isinstance(law, Law):
@@ -196,6 +201,9 @@ class Independent(Prior):
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
         return self.law.sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
+
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        return np.zeros((p, n), dtype)
 
     def gibbs(self, key: Array, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
@@ -266,11 +274,11 @@ class Independent(Prior):
         return W @ latent
 
     def variance(self) -> float:
-        return float(_facts(self.law)[0])
+        return self.known_variance or float(_facts(self.law)[0])
 
     @property
     def symmetric(self) -> bool:
-        return bool(abs(_facts(self.law)[1]) < 1e-5)
+        return self.known_variance is not None or bool(abs(_facts(self.law)[1]) < 1e-5)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -317,6 +325,8 @@ class _Named(Independent):
 class Logistic(_Named):
     """Log-ICA: the logistic law of parameter 1/2, density sech(t)^2 / 2."""
 
+    known_variance: ClassVar[float | None] = np.pi**2 / 12
+
     def __init__(self) -> None:
         super().__init__(laws.Logistic())
 
@@ -324,12 +334,16 @@ class Logistic(_Named):
 class Laplace(_Named):
     """Lap-ICA: the Laplace law, density exp(-|t|) / 2."""
 
+    known_variance: ClassVar[float | None] = 2.0
+
     def __init__(self) -> None:
         super().__init__(laws.Laplace())
 
 
 class ExponentialGaussian(_Named):
     """EG-ICA: s Y with s exponential and Y standard normal, both new for each coefficient."""
+
+    known_variance: ClassVar[float | None] = 2.0
 
     def __init__(self) -> None:
         super().__init__(ExponentialNormal())
@@ -461,6 +475,9 @@ class SingleScaleTernary(Prior):
         keys = split(key, 3)
         (u,), (v,) = uniforms(keys[0], 1, (p, n), dtype), uniforms(keys[1], 1, (n,), dtype)
         return TernaryState(self._ternary(u, self._gamma), -jnp.log(v), self._draw_offset(keys[2], n, dtype))
+
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        return TernaryState(np.zeros((p, n), dtype), np.ones(n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
 
     def _draw_offset(self, key: Array, n: int, dtype: Any) -> Array:
         return jnp.zeros((n,), dtype)
