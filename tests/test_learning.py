@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from noisyica import NoisyICA, laws, priors
-from noisyica.learning import Schedule
+from noisyica.initialise import count_above_noise
+from noisyica.learning import Schedule, _padded
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate
 
 
@@ -26,8 +27,7 @@ def test_recovers_what_was_simulated(name):
         assert np.abs(ica.mean_ - model.mean).max() < 5 * standard_error.max()
 
 
-@pytest.mark.parametrize("gamma", [0.08, 0.15, 0.3, 0.45])
-@pytest.mark.parametrize("name", ["te", "teoff"])
+@pytest.mark.parametrize(("name", "gamma"), [("te", 0.08), ("te", 0.2), ("te", 0.45), ("teoff", 0.3)])
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
     rng = np.random.default_rng(1)
@@ -41,8 +41,7 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     assert ica.prior_.gamma == pytest.approx(gamma, rel=0.15)
 
 
-@pytest.mark.parametrize("mixing_prior", ["normal", None])
-@pytest.mark.parametrize("name", ["log", "lap", "ifa", "bg", "et"])
+@pytest.mark.parametrize(("name", "mixing_prior"), [("log", "normal"), ("ifa", "normal"), ("bg", "normal"), ("lap", None), ("et", None)])
 def test_the_start_does_not_matter(name, mixing_prior):
     """Parameter expansion: without it, PCA and random starts end at a cosine of about 0.7 here."""
     model, X = simulate(name, seed=2)
@@ -88,7 +87,7 @@ def test_composed_prior_is_learnt():
     assert np.isfinite(ica.components_).all()
 
 
-@pytest.mark.parametrize("name", ["bg", "lap", "te"])
+@pytest.mark.parametrize("name", ["bg", "lap"])
 def test_overcomplete_fits_run(name):
     _, X = simulate(name, n=600, d=6, p=9, seed=5)
     ica = NoisyICA(9, prior=name, tol=0, max_iter=100, random_state=0).fit(X)
@@ -108,10 +107,17 @@ def test_explained_variance_is_sorted_and_adds_up():
     assert (largest > 0).all()
 
 
-def test_auto_counts_components_above_noise():
+def test_components_above_noise_are_counted():
     for p in (1, 3, 7):
         _, X = simulate("bg", n=800, d=40, p=p, sigma=1.0, seed=p)
-        assert NoisyICA(tol=0, max_iter=5, random_state=0).fit(X).components_.shape[0] == p
+        assert count_above_noise(X - X.mean(0)) == p
+
+
+def test_rows_are_padded_a_little():
+    for n in (2, 31, 100, 999, 7291, 16000):
+        assert n <= _padded(n) <= max(1.07 * n, n + 31)
+        assert _padded(n) % 32 == 0
+    assert len({_padded(n) for n in range(7000, 7291)}) <= 2
 
 
 def test_blocks_of_rows_add_up(monkeypatch):

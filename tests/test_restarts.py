@@ -19,14 +19,7 @@ def test_restarts_run_together_and_are_compared():
     assert noise.stability_.mean() < 0.9
 
 
-def test_the_first_restart_is_the_run_without_restarts():
-    _, X = simulate("log", n=300, d=10, p=2)
-    alone, together = (NoisyICA(2, prior="log", n_init=n, tol=0, max_iter=100, random_state=0).fit(X) for n in (1, 3))
-    assert together.history_["noise_variance"].shape == alone.history_["noise_variance"].shape
-    assert matched_cosine(alone.mixing_, together.mixing_) > 0.99
-
-
-@pytest.mark.parametrize("name", ["ifa", "bg"])
+@pytest.mark.parametrize("name", ["ifa"])
 def test_saem_ends_where_em_does(name):
     """From the same start, within 0.05 nats an observation; EM's trace of the noise is smooth."""
     _, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
@@ -39,8 +32,8 @@ def test_saem_ends_where_em_does(name):
     assert matched_cosine(em.mixing_, saem.mixing_) > 0.99
 
 
-def test_fam_em_runs_for_every_prior():
-    for name in ("log", "lap", "bg", "te", "teoff"):
+def test_fam_em():
+    for name in ("log", "teoff"):
         model, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
         ica = NoisyICA(2, prior=name, algorithm="fam-em", tol=0, max_iter=60, random_state=0).fit(X)
         assert np.isfinite(ica.components_).all()

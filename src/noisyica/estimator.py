@@ -42,28 +42,34 @@ LIKELIHOOD_ROWS = 512
 
 
 class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Probabilistic (noisy) independent component analysis by maximum likelihood.
+    """Probabilistic (noisy) independent component analysis.
 
     Learns ``x = mean + A beta + sigma eps``, the coefficients ``beta`` being hidden, independent and usually sparse, by a stochastic EM.
 
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Number of components p; may exceed the number of columns. "auto" takes the number of principal variances above what noise
-        alone would give.
+        Number of components p; may exceed the number of columns. "auto" begins with the number of principal variances above what noise
+        alone would give, and drops the components that the data do not support (with ``mixing_prior="normal"``).
     prior : str, Prior or Law, default="bg"
         The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te" or "teoff", or an object of
         :mod:`noisyica.priors` or :mod:`noisyica.laws`.
-    algorithm : {"saem", "mcem", "sem"}, default="saem"
-        Stochastic approximation EM, Monte-Carlo EM, or stochastic EM.
+    algorithm : {"saem", "mcem", "em", "fam-em", "sem"}, default="saem"
+        Stochastic approximation EM, Monte-Carlo EM, exact EM ("ifa", "bg" and "te" with few components), EM at the mode, or stochastic EM.
     sampler : {"gibbs", "metropolis"}, default="gibbs"
         Exact conditional draws, or the paper's proposals from the prior.
     mean : {"free", "zero"}, default="free"
         Whether a mean is learnt. (Priors with a random offset have none.)
-    mixing_prior : None
-        Maximum likelihood for A.
+    noise : {"isotropic", "diagonal"}, default="isotropic"
+        One noise variance, or one for each column of X.
+    mixing_prior : {"normal", None}, default="normal"
+        "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt. None: maximum likelihood, as in the paper.
+        "em" and "fam-em" are always maximum likelihood.
     init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
-        Where to start. "auto" is FastICA where it applies, else scaled principal components.
+        Where to start. "auto" is FastICA where it applies, or the best of several starts for priors with one scale a row.
+    n_init : int, default=1
+        Number of starts, learnt from together; the result is that of greatest likelihood. Those after the first are random rotations of
+        the principal components.
     n_draws : int, default=10
         Sweeps an iteration of "mcem".
     burn_in : float, default=0.5
@@ -73,36 +79,43 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     max_iter : int, default=1000
         Most iterations.
     tol : float, default=1e-3
-        "saem" stops after burn-in when, three times in a row, the means of the two halves of the last 100 iterations differ by less than
-        this share plus twice their Monte-Carlo error, in the noise, the components' norms and the prior's parameters. 0 runs all of them.
+        "saem" stops after burn-in when what the draws say no longer drifts: the means of the two halves of the latter part of the run since
+        burn-in differ by less than their standard deviation plus this share, three looks in a row. 0 runs all iterations.
     dtype : {"float32", "float64"}, default="float32"
         Of the sampler; sums and the M-step are always in float64.
     random_state : int, RandomState or None, default=None
         Decides everything random.
     verbose : bool, default=True
         Show progress on a terminal when the fit takes more than a second.
+    warm_start : bool, default=False
+        Start from the parameters of the last fit where they have the same shape.
     callback : callable, optional
-        ``callback(iteration, model)``, called every so many iterations with the :class:`noisyica.Model` learnt so far; the fit ends
-        there if it returns True.
+        ``callback(iteration, model)``, called every so many iterations with the :class:`noisyica.Model` learnt so far (from the first of
+        several starts); the fit ends there if it returns True.
 
     Attributes
     ----------
     components_ : array (p, d)
         The components, by decreasing explained variance. Where the prior is symmetric, the largest entry of each is positive.
     mixing_ : array (d, p)
-        A, the transpose of ``components_``.
+        A, the transpose of ``components_``; for a hidden A, its posterior mean.
     mean_ : array (d,)
-    noise_variance_ : float
+    noise_variance_ : float, or array (d,) for diagonal noise
     prior_ : Prior
         The prior with the parameters learnt.
     model_ : Model
         All of the above as a :class:`noisyica.Model`.
     explained_variance_, explained_variance_ratio_ : array (p,)
         Variance of x that each component explains, and its share of the total.
+    stability_ : array (n_init - 1, p)
+        Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of the other runs. Trust those near 1.
     history_ : dict of arrays
-        ``iteration``, ``noise_variance``, ``column_norms``, ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
+        ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``, ``gaussian_log_likelihood`` and the prior's parameters,
+        after each iteration. ``n_components`` falls at the end where components are dropped.
     n_iter_ : int
     converged_ : bool
+    convergence_time_ : int
+        The paper's t_conv: the first iteration after which A stays within a thousandth of its first distance from where it ends.
     n_features_in_ : int
     feature_names_in_ : array
 
@@ -169,6 +182,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Parameters
         ----------
         X : array (n, d)
+            Missing entries are NaN.
         y : ignored
 
         Returns

@@ -95,6 +95,15 @@ class Data(NamedTuple):
         return self.blocks.x.shape  # type: ignore[return-value]
 
 
+def _padded(n: int) -> int:
+    """Rows to compile for: a few per cent more, so that data of nearly the same length (folds, say) share what is compiled.
+
+    And a multiple of 32: XLA:CPU splits an odd length over threads into loops that are not vectorised.
+    """
+    step = max(32, 1 << (n.bit_length() - 5))
+    return -(-n // step) * step
+
+
 def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) -> Data:
     """Put rows (already centred and scaled) into transposed blocks; the last block is filled up with rows of weight 0.
 
@@ -102,7 +111,7 @@ def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) 
     """
     n, d = X.shape
     count = max(1, -(-n // BLOCK))
-    size = -(-n // 32) * 32 if count == 1 else BLOCK  # XLA:CPU splits an odd length over threads into loops that are not vectorised
+    size = _padded(n) if count == 1 else BLOCK
     x = np.zeros((count, d, size))
     weight = np.zeros((count, size))
     weights = np.ones(n) if sample_weight is None else sample_weight
