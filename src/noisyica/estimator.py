@@ -63,8 +63,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     noise : {"isotropic", "diagonal"}, default="isotropic"
         One noise variance, or one for each column of X.
     mixing_prior : {"normal", None}, default="normal"
-        "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt. None: maximum likelihood, as in the paper.
-        "em" and "fam-em" are always maximum likelihood.
+        "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt. None: maximum likelihood, as in the
+        paper. "em" and "fam-em" are always maximum likelihood.
     init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
         Where to start. "auto" is FastICA where it applies, or the best of several starts for priors with one scale a row.
     n_init : int, default=1
@@ -110,8 +110,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     stability_ : array (n_init - 1, p)
         Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of the other runs. Trust those near 1.
     history_ : dict of arrays
-        ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``, ``gaussian_log_likelihood`` and the prior's parameters,
-        after each iteration. ``n_components`` falls at the end where components are dropped.
+        ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``, ``gaussian_log_likelihood`` and the prior's
+        parameters, after each iteration. ``n_components`` falls at the end where components are dropped.
     n_iter_ : int
     converged_ : bool
     convergence_time_ : int
