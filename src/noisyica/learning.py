@@ -100,7 +100,7 @@ def _padded(n: int) -> int:
 
     And a multiple of 32: XLA:CPU splits an odd length over threads into loops that are not vectorised.
     """
-    step = max(32, 1 << (n.bit_length() - 5))
+    step = max(32, 1 << max(n.bit_length() - 5, 0))
     return -(-n // step) * step
 
 
