@@ -205,9 +205,8 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     key = jax.random.fold_in(key, t + 1)
     latent, x, found, expansion = expectation(state, data, key, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
-    W = jnp.where(
-        moves(t, settings), _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings), jnp.eye(len(found.b))
-    )
+    W = _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings)
+    W = jnp.where(moves(t, settings), W, jnp.eye(len(found.b)))
     move = jax.vmap(lambda one: prior.transform(one, W.astype(settings.dtype)))
     latent = lax.cond(moves(t, settings), move, lambda latent: latent, latent)
     found = transformed(found, W)
@@ -218,11 +217,8 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
         statistics = transformed(statistics, W)  # A, a function of the average, has to follow
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
     parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
-    if prior.smooth and settings.algorithm in (
-        "saem",
-        "sem",
-        "mcem",
-    ):  # let A turn first: fitted to mixtures of components, a law looks normal
+    if prior.smooth and settings.algorithm not in ("em", "fam-em"):
+        # let A turn first: fitted to mixtures of components, a law looks normal
         parameters = parameters._replace(prior=_unless(t < schedule.burn_in / 4, parameters.prior, prior))
     if settings.hidden:
         parameters = parameters._replace(A=draw, tau2=jnp.maximum(parameters.tau2, data.floor))
