@@ -133,6 +133,20 @@ def test_blocks_of_rows_add_up(monkeypatch):
     assert parts.prior_.alpha == pytest.approx(whole.prior_.alpha, rel=0.02)
 
 
+@pytest.mark.usefixtures("double")
+def test_the_first_block_is_data_of_its_own(monkeypatch):
+    """Its weights sum to one, and its sums are averages: starts are tried on it alone."""
+    from noisyica import learning
+
+    monkeypatch.setattr(learning, "BLOCK", 64)
+    X = np.random.default_rng(0).normal(size=(150, 5))
+    first = learning._first_block(learning.prepare(X, "float64"))
+    assert float(first.rows) == pytest.approx(64)
+    assert float(first.blocks.weight.sum()) == pytest.approx(1)
+    np.testing.assert_allclose(first.blocks.sum_x[0], X[:64].mean(0), rtol=1e-5)
+    np.testing.assert_allclose(first.blocks.sum_xx[0], np.square(X[:64]).mean(0), rtol=1e-5)
+
+
 def test_step_sizes():
     schedule = Schedule(burn_in=10, kappa=0.75)
     assert [float(schedule.step(t)) for t in (0, 9, 10)] == [1.0, 1.0, 1.0]

@@ -21,7 +21,7 @@ def test_restarts_run_together_and_are_compared():
 
 @pytest.mark.parametrize("name", ["ifa"])
 def test_saem_ends_where_em_does(name):
-    """From the same start, within 0.05 nats an observation; EM's trace of the noise is smooth."""
+    """From the same start, within 0.05 nats an observation."""
     _, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
     em, saem = (
         NoisyICA(2, prior=name, algorithm=algorithm, mixing_prior=None, tol=0, max_iter=600, random_state=0).fit(X)

@@ -193,7 +193,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
         prior = to_numpy(priors.get(self.prior))
         free_mean = self.mean == "free" and not prior.has_offset
-        X, centre, unit = _standardise(X, free_mean)
+        X, centre, unit = _standardise(check_observed(X, axis=0), free_mean)
         prior = prior.rescaled(unit)
         rng = check_random_state(self.random_state)
         key = jax.random.key(rng.randint(2**31 - 1))
@@ -223,6 +223,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
         best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
         self._finish(runs[best], centre, unit, float(data.blocks.sum_xx.sum()))
+        if hasattr(self, "stability_"):  # of an earlier fit
+            del self.stability_
         if len(runs) > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
             self.stability_ = similarity(self.mixing_, others)
@@ -435,12 +437,6 @@ def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray
     if size == 0:
         raise ValueError("All entries of X are zero: there is nothing to decompose.")
     X = np.asarray(X, np.float64) / size
-    unseen = np.isnan(X).all(0)
-    if unseen.any():
-        columns = ", ".join(str(i) for i in np.flatnonzero(unseen)[:5]) + (", ..." if unseen.sum() > 5 else "")
-        raise ValueError(
-            f"Nothing is observed in {unseen.sum()} of the columns of X ({columns}): all their entries are NaN. Leave them out."
-        )
     centre = np.nanmean(X, 0) if free_mean else np.zeros(X.shape[1])
     X = X - centre
     rms = float(np.sqrt(np.nanmean(np.square(X))))

@@ -120,8 +120,8 @@ def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.nda
     vanish between the sparse and the dense case.
     """
     rows = _unit_rows(scores, 0.7)
-    left, values, right = np.linalg.svd(rows, full_matrices=False)
-    y = np.sqrt(len(rows)) * left @ _any_rotation(scores, rng)
+    whitened = np.sqrt(len(rows)) * np.linalg.svd(rows, full_matrices=False)[0]
+    y = whitened @ _any_rotation(scores, rng)
     mixing = np.linalg.lstsq(y, rows, rcond=None)[0].T
     off_diagonal = 1 - np.eye(y.shape[1])
     for _ in range(300):

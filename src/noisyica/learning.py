@@ -104,7 +104,7 @@ def _padded(n: int) -> int:
     return -(-n // step) * step
 
 
-def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) -> Data:
+def prepare(X: np.ndarray, dtype: str) -> Data:
     """Put rows (already centred and scaled) into transposed blocks; the last block is filled up with rows of weight 0.
 
     Missing entries are NaN.
@@ -114,11 +114,10 @@ def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) 
     size = _padded(n) if count == 1 else BLOCK
     x = np.zeros((count, d, size))
     weight = np.zeros((count, size))
-    weights = np.ones(n) if sample_weight is None else sample_weight
     for i in range(count):
         rows = X[i * size : (i + 1) * size]
         x[i, :, : len(rows)] = rows.T
-        weight[i, : len(rows)] = weights[i * size : i * size + len(rows)] / weights.sum()
+        weight[i, : len(rows)] = 1.0 / n
     missing = np.isnan(x)
     x[missing] = 0.0
     sum_x, sum_xx = np.einsum("kdn,kn->kd", x, weight), np.einsum("kdn,kn->kd", x * x, weight)
@@ -126,7 +125,7 @@ def prepare(X: np.ndarray, dtype: str, sample_weight: np.ndarray | None = None) 
     floor = (1e-7 if dtype == "float32" else 1e-13) * sum_xx.sum() / d
     observed = jnp.asarray(~missing) if missing.any() else None
     blocks = Block(jnp.asarray(x, dtype), jnp.asarray(weight, dtype), jnp.asarray(sum_x), jnp.asarray(sum_xx), observed)
-    return Data(blocks, np.asarray(weights.sum()), np.asarray(max(floor, 1e-300)))
+    return Data(blocks, np.asarray(float(n)), np.asarray(max(floor, 1e-300)))
 
 
 def begin(data: Data, parameters: Parameters, settings: Settings) -> State:
@@ -382,6 +381,8 @@ def learn(
 def _separate(state: State, pieces: list[dict[str, np.ndarray]], count: int) -> list[Run]:
     """The runs one by one, from states and pieces of history with a leading axis (states only where there are several)."""
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
+    if count > 1:
+        state = jax.tree.map(np.asarray, state)  # of which parts are views
     states = [jax.tree.map(lambda leaf, i=i: leaf[i], state) for i in range(count)] if count > 1 else [state]
     return [Run(one, {name: values[i] for name, values in history.items()}) for i, one in enumerate(states)]
 
@@ -392,10 +393,16 @@ def best_start(
     """The start from which a short run on the first block of rows ends with the best score."""
     if len(starts) == 1:
         return starts[0]
-    data = data._replace(blocks=jax.tree.map(lambda leaf: leaf[:1], data.blocks))
-    data = data._replace(blocks=data.blocks._replace(weight=data.blocks.weight / data.blocks.weight.sum()))
-    runs = learn(data, starts, key, settings, Schedule(n_iter // 2, 0.75), n_iter)
+    runs = learn(_first_block(data), starts, key, settings, Schedule(n_iter // 2, 0.75), n_iter)
     return starts[int(np.nanargmax([score(run.state.estimate) for run in runs]))]
+
+
+def _first_block(data: Data) -> Data:
+    """The rows of the first block as data of their own: weights and weighted sums that add up to one row again."""
+    first: Block = jax.tree.map(lambda leaf: leaf[:1], data.blocks)
+    share = float(first.weight.sum())
+    sums = {name: getattr(first, name) / share for name in ("weight", "sum_x", "sum_xx")}
+    return data._replace(blocks=first._replace(**sums), rows=data.rows * share)
 
 
 def prior_with(prior: Prior, values: list[np.ndarray]) -> Prior:

@@ -203,12 +203,15 @@ class Model:
         return check_observed(X)
 
 
-def check_observed(X: np.ndarray) -> np.ndarray:
-    """X, if at least one entry of each row is not missing (NaN)."""
-    empty = np.flatnonzero(np.isnan(X).all(1))
+def check_observed(X: np.ndarray, axis: int = 1) -> np.ndarray:
+    """X, if at least one entry of each row (axis 1) or column (axis 0) is not missing (NaN)."""
+    empty = np.flatnonzero(np.isnan(X).all(axis))
     if empty.size:
-        rows = ", ".join(str(i) for i in empty[:5]) + (", ..." if empty.size > 5 else "")
-        raise ValueError(f"Nothing is observed in {empty.size} of the rows of X ({rows}): all their entries are NaN. Leave those rows out.")
+        what = "rows" if axis == 1 else "columns"
+        which = ", ".join(str(i) for i in empty[:5]) + (", ..." if empty.size > 5 else "")
+        raise ValueError(
+            f"Nothing is observed in {empty.size} of the {what} of X ({which}): all their entries are NaN. Leave those {what} out."
+        )
     return X
 
 
