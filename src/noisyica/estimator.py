@@ -224,7 +224,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
         self._finish(runs[best], centre, unit, float(data.blocks.sum_xx.sum()))
         if hasattr(self, "stability_"):  # of an earlier fit
-            del self.stability_
+            delattr(self, "stability_")
         if len(runs) > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
             self.stability_ = similarity(self.mixing_, others)
