@@ -40,10 +40,11 @@ def iteration_time(X, p, name, iterations):
         start = cast(Parameters(A, np.zeros(X.shape[1]), X.var(), prior), float)
         settings = Settings("saem", "gibbs", not prior.has_offset, 1, "float32", hidden=True)
         key = jax.random.key(0)
+        quick = prior.plain or p * len(X) <= learning.SMALL
         state = learning.begin(data, start, settings)
 
         def run():
-            out = learning.advance(state, data, key, jnp.asarray(iterations), Schedule(500, 0.75), settings, iterations)
+            out = learning.advance(state, data, key, jnp.asarray(iterations), Schedule(500, 0.75), settings, iterations, quick=quick)
             jax.block_until_ready(out)
 
         return best(run) / iterations

@@ -1,4 +1,4 @@
-"""Precision and randomness: the two things about arrays on which every other module agrees.
+"""Precision, compiling and randomness: the things about arrays on which every other module agrees.
 
 Double precision is switched on inside the library's own calls, never globally, so that importing noisyica changes
 nothing for the other users of JAX in a process.
@@ -49,6 +49,43 @@ def floating(*values: ArrayLike) -> tuple[jax.Array, ...]:
     if not jnp.issubdtype(dtype, jnp.floating):
         dtype = jnp.result_type(float)
     return tuple(jnp.asarray(value, dtype) for value in values)
+
+
+class Compiled:
+    """A function compiled by ``jax.jit`` in one of two ways, told at each call.
+
+    XLA:CPU's fusion emitters take half of the time to compile. They keep shared terms from being computed again and again in long
+    kernels, such as draws on a grid; kernels without many of those run as fast without them. ``quick`` leaves them out.
+    """
+
+    def __init__(self, function: Callable[..., Any], static_argnames: tuple[str, ...] = ()) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.static_argnames = static_argnames
+
+    @functools.cached_property
+    def _full(self) -> Callable[..., Any]:
+        return jax.jit(self.function, static_argnames=self.static_argnames)
+
+    @functools.cached_property
+    def _quick(self) -> Callable[..., Any]:
+        return jax.jit(self.function, static_argnames=self.static_argnames, compiler_options=_quick_options())
+
+    def __call__(self, *args: Any, quick: bool) -> Any:
+        return (self._quick if quick else self._full)(*args)
+
+
+@functools.cache
+def _quick_options() -> dict[str, Any] | None:
+    """What tells XLA to leave its fusion emitters out; nothing where there is no such option."""
+    options = {"xla_cpu_use_fusion_emitters": False}
+    if jax.default_backend() != "cpu":
+        return None
+    try:
+        jax.jit(lambda: jnp.zeros(()), compiler_options=options)()
+    except Exception:  # jaxlib's own error type has moved from one version to the next
+        return None
+    return options
 
 
 def uniforms(key: jax.Array, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[jax.Array, ...]:

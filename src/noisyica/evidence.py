@@ -14,13 +14,11 @@ given them, L^t times their density is again the channel times t, and integratin
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from noisyica._array import cast
+from noisyica._array import Compiled, cast
 from noisyica.priors import Channel
 from noisyica.special import LOG_2PI
 from noisyica.statistics import Block, Parameters, channel, fitted, impute
@@ -28,9 +26,20 @@ from noisyica.statistics import Block, Parameters, channel, fitted, impute
 Array = jax.Array
 
 
-@functools.partial(jax.jit, static_argnames=("n_temperatures",))
-def annealed_weights(parameters: Parameters, block: Block, keys: Array, n_temperatures: int) -> Array:
-    """The log weight of one particle for each row of the block; ``keys`` holds a key a row."""
+def _all_particles(parameters: Parameters, block: Block, keys: Array, n_temperatures: int, n_particles: int) -> Array:
+    """The log weights of the particles (n_particles, n) of each row of the block; ``keys`` holds a key a row."""
+
+    def one(i: Array) -> Array:
+        return _weights(parameters, block, jax.vmap(lambda key: jax.random.fold_in(key, i))(keys), n_temperatures)
+
+    return lax.map(one, jnp.arange(n_particles))
+
+
+annealed_weights = Compiled(_all_particles, ("n_temperatures", "n_particles"))
+
+
+def _weights(parameters: Parameters, block: Block, keys: Array, n_temperatures: int) -> Array:
+    """The log weight of one particle for each row."""
     prior = cast(parameters.prior, "float32")
     p, (d, n) = parameters.A.shape[1], block.x.shape
     observed = jnp.ones((d, 1)) if block.observed is None else block.observed.astype(float)

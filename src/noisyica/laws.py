@@ -78,6 +78,7 @@ class Law:
 
     n_uniforms: ClassVar[int] = 1
     smooth: ClassVar[bool] = False
+    plain: ClassVar[bool] = False  # see noisyica.priors.Prior
 
     def log_density(self, t: ArrayLike) -> Array:
         """Log density at ``t`` (log probability where ``t`` is an atom)."""
@@ -170,6 +171,7 @@ class Dirac(Law):
 
     location: ArrayLike = 0.0
     n_uniforms: ClassVar[int] = 0
+    plain: ClassVar[bool] = True
 
     def log_density(self, t: ArrayLike) -> Array:
         return jnp.where(jnp.asarray(t) == self.location, 0.0, -jnp.inf)
@@ -202,6 +204,7 @@ class Normal(Law):
     mean: ArrayLike = 0.0
     scale: ArrayLike = 1.0
     smooth: ClassVar[bool] = True
+    plain: ClassVar[bool] = True
 
     def log_density(self, t: ArrayLike) -> Array:
         z = (jnp.asarray(t) - self.mean) / self.scale
@@ -397,6 +400,7 @@ class Logistic(Law):
 
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
+    plain: ClassVar[bool] = True
     _switch: ClassVar[int] = 1
 
     def log_density(self, t: ArrayLike) -> Array:
@@ -724,6 +728,7 @@ class SymmetricNormals(Law):
     weights: ArrayLike | Sequence[float] = (0.5, 0.5)
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
+    plain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", _as_vector(self.means))
@@ -869,6 +874,10 @@ class Mixture(Law):
     def smooth(self) -> bool:  # type: ignore[override]
         return all(x.smooth for x in self.laws)
 
+    @property
+    def plain(self) -> bool:  # type: ignore[override]
+        return all(x.plain for x in self.laws)
+
     def _log_weights(self) -> list[Array]:
         logs = jnp.log(jnp.asarray(self.weights))
         return [logs[k] for k in range(len(self.laws))]
@@ -984,6 +993,10 @@ class Shift(Law):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.law.smooth
+
+    @property
+    def plain(self) -> bool:  # type: ignore[override]
+        return self.law.plain
 
     def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Array, Any]:
         """The tilt of T, the log of what it leaves out, and the dtype of the answer."""

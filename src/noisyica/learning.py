@@ -19,7 +19,6 @@ the components' scales follow the law's own score to the end.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,13 +28,16 @@ import numpy as np
 from jax import lax
 
 from noisyica import enumeration
-from noisyica._array import cast, to_numpy
+from noisyica._array import Compiled, cast, to_numpy
 from noisyica.priors import Prior
 from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
 
 Array = jax.Array
 BLOCK = 16384
 """Rows in a block: fixed, because random numbers are keyed by (seed, iteration, block)."""
+
+SMALL = 8192
+"""Up to so many coefficients, compiling takes longer than learning, and is done quickly."""
 
 
 class Settings(NamedTuple):
@@ -180,8 +182,7 @@ def signal(found: Statistics) -> Array:
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(parts)])
 
 
-@functools.partial(jax.jit, static_argnames=("settings", "length"))
-def advance(
+def _advance(
     state: State, data: Data, key: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
     """Run ``count`` <= ``length`` iterations; also the trace of each, in arrays of ``length``."""
@@ -195,6 +196,9 @@ def advance(
         return state, record
 
     return lax.fori_loop(0, count, one, (state, record))
+
+
+advance = Compiled(_advance, ("settings", "length"))
 
 
 def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings: Settings) -> State:
@@ -341,11 +345,13 @@ class Run(NamedTuple):
     history: dict[str, np.ndarray]
 
 
-@functools.partial(jax.jit, static_argnames=("settings", "length"))
 def _advance_together(
     states: State, data: Data, keys: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
-    return jax.vmap(lambda state, key: advance(state, data, key, count, schedule, settings, length))(states, keys)
+    return jax.vmap(lambda state, key: _advance(state, data, key, count, schedule, settings, length))(states, keys)
+
+
+advance_together = Compiled(_advance_together, ("settings", "length"))
 
 
 def learn(
@@ -362,14 +368,16 @@ def learn(
     keys = jnp.stack([key, *jax.random.split(jax.random.fold_in(key, 1), len(starts) - 1)]) if together else key
     begun = [begin(data, start, settings) for start in starts]
     state = jax.tree.map(lambda *leaves: np.stack(leaves), *begun) if together else begun[0]
+    run = advance_together if together else advance
     count, d, size = data.sizes
+    quick = starts[0].prior.plain or count * size * starts[0].A.shape[1] <= SMALL
     work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * settings.draws * len(starts)
     length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks
     pieces: list[dict[str, np.ndarray]] = []
     done = 0
     while done < max_iter:
         now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
-        state, record = (_advance_together if together else advance)(state, data, keys, jnp.asarray(now), schedule, settings, length)
+        state, record = run(state, data, keys, jnp.asarray(now), schedule, settings, length, quick=quick)
         pieces.append({name: (np.asarray(values) if together else np.asarray(values)[None])[:, :now] for name, values in record.items()})
         done += now
         runs = _separate(state, pieces, len(starts))

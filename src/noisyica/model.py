@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax import lax
 from sklearn.utils import check_array, check_random_state
 
 from noisyica import priors
-from noisyica._array import cast, double_precision, to_numpy
+from noisyica._array import Compiled, cast, double_precision, to_numpy
 from noisyica.evidence import annealed_weights
 from noisyica.laws import Law
 from noisyica.priors import Channel, Prior
@@ -151,7 +152,9 @@ class Model:
         found = []
         for i, (block, rows) in enumerate(_blocks(X)):
             keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
-            _, draws = _chain(self._parameters(), block, keys, n_warmup, thin, int(n_draws), _check_sampler(sampler), True)
+            _, draws = _chain(
+                self._parameters(), block, keys, n_warmup, thin, int(n_draws), _check_sampler(sampler), True, quick=self.prior.plain
+            )
             found.append(np.asarray(draws)[:, :, :rows].transpose(0, 2, 1))
         return np.concatenate(found, axis=1)
 
@@ -167,7 +170,7 @@ class Model:
         found = []
         for (block, rows), part in zip(_blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
             keys = _row_keys(part, seed, block.x.shape[1])
-            total, _ = _chain(self._parameters(), block, keys, n_warmup, 1, int(n_draws), "gibbs", False)
+            total, _ = _chain(self._parameters(), block, keys, n_warmup, 1, int(n_draws), "gibbs", False, quick=self.prior.plain)
             found.append(np.asarray(total)[:, :rows].T / n_draws)
         return np.concatenate(found)
 
@@ -183,12 +186,8 @@ class Model:
         found = []
         for (block, rows), part in zip(_blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
             keys = _row_keys(part, seed, block.x.shape[1])
-            weights = [
-                annealed_weights(self._parameters(), block, jax.vmap(lambda k, i=i: jax.random.fold_in(k, i))(keys), n_temperatures)
-                for i in range(n_particles)
-            ]
-            total = jax.scipy.special.logsumexp(jnp.stack(weights), axis=0) - np.log(n_particles)
-            found.append(np.asarray(total)[:rows])
+            weights = annealed_weights(self._parameters(), block, keys, n_temperatures, n_particles, quick=self.prior.plain)
+            found.append(scipy.special.logsumexp(np.asarray(weights), axis=0)[:rows] - np.log(n_particles))
         return np.concatenate(found)
 
     # ---------------------------------------------------------------------------------------------------- private
@@ -260,8 +259,7 @@ def _log_density(prior: Prior, beta: jax.Array, offset: jax.Array) -> jax.Array:
     return prior.log_density(beta, offset)
 
 
-@functools.partial(jax.jit, static_argnames=("n_draws", "sampler", "keep"))
-def _chain(
+def _sweeps(
     parameters: Parameters, block: Block, keys: jax.Array, n_warmup: int, thin: int, n_draws: int, sampler: str, keep: bool
 ) -> tuple[jax.Array, Any]:
     """Sweeps from a draw of the prior; the sum of the kept coefficients (p, n), and the draws themselves if ``keep``."""
@@ -290,3 +288,6 @@ def _chain(
     start = ((latent, block), jnp.zeros((parameters.A.shape[1], block.x.shape[1])))
     (_, total), draws = lax.scan(kept, start, jnp.arange(n_draws))
     return total, draws
+
+
+_chain = Compiled(_sweeps, ("n_draws", "sampler", "keep"))

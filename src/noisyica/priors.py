@@ -57,6 +57,7 @@ class Prior:
     parameter_names: ClassVar[tuple[str, ...]] = ()
     has_offset: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
+    plain: ClassVar[bool] = False  # whether its kernels are simple enough to be compiled quickly (noisyica._array.Compiled)
     starts: ClassVar[tuple[str, ...]] = ("fastica",)  # what init="auto" tries
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Any:
@@ -198,6 +199,10 @@ class Independent(Prior):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.law.smooth
+
+    @property
+    def plain(self) -> bool:  # type: ignore[override]
+        return self.law.plain
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
         return self.law.sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
