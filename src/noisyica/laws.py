@@ -558,7 +558,7 @@ class ExponentialNormal(Law):
             return once(e1 * (lift0 * gain * (e1 + 2) - s0) + 0.5 * jnp.log(gain * square))
 
         centre = s0
-        for _ in range(3):  # towards the mode; any point will do as a reference, a good one gives a tight window
+        for _ in range(2):  # towards the mode; any point will do as a reference, a good one gives a tight window
             r = 1 / (1 + a * centre * centre)
             pull = once(b2 * centre * centre * r * r)
             slope = once(r - centre + pull)
@@ -621,7 +621,7 @@ class ExponentialNormal(Law):
         edge = jnp.minimum(jnp.exp(jnp.minimum(log_width + (q - below) - 0.5, 80.0)), 1 / jnp.sqrt(jnp.maximum(b2, 1e-30)))
         s_low = once(jnp.maximum(jnp.exp(log_width - below), edge))
         # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
-        for _ in range(3):
+        for _ in range(2):
             room = once(below - s_low)
             gained = once(q - room)
             bound = jnp.sqrt(jnp.maximum(gained, 0.0) * (1 / jnp.maximum(a * room, 1e-30)))
