@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, laws, priors
+from noisyica._array import Compiled
 from noisyica.laws import Dirac, Exponential, Law, LogDensity, Mixture, Normal, ScaleMixture, Shift
 
 
@@ -60,10 +61,14 @@ def matched_cosine(A: np.ndarray, B: np.ndarray) -> float:
     return float(cosine[linear_sum_assignment(-cosine)].mean())
 
 
-# compiled once for each structure of a law, not once for each law and test
-log_normaliser, moments, best, draw, log_density = (
-    jax.jit(lambda law, *args, name=name: getattr(law, name)(*args))
-    for name in ("log_normaliser", "moments", "best", "draw", "log_density")
+def _compiled(name):
+    """A method of laws, compiled once for each structure of a law, not once for each law and test; in single precision as fits do."""
+    method = Compiled(lambda law, *args: getattr(law, name)(*args))
+    return lambda law, *args: method(law, *args, quick=law.plain or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32)
+
+
+log_normaliser, moments, best, draw, log_density, penalty = map(
+    _compiled, ("log_normaliser", "moments", "best", "draw", "log_density", "penalty")
 )
 
 

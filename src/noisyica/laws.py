@@ -65,8 +65,21 @@ def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
 
     def decorate(cls: type[LawType]) -> type[LawType]:
         new = dataclasses.dataclass(frozen=True)(cls)
-        names = [field.name for field in dataclasses.fields(new)]  # type: ignore[arg-type]
-        jax.tree_util.register_dataclass(new, [n for n in names if n not in static], [n for n in names if n in static])
+        names = [field.name for field in dataclasses.fields(new) if field.name not in static]  # type: ignore[arg-type]
+
+        # Not jax.tree_util.register_dataclass: the structures of two such classes with as many fields compare equal (jaxlib 0.10), and
+        # jax.jit may then answer for one law with what it compiled for another. The class is part of the structure here.
+        def flatten(law: LawType) -> tuple[list[Any], Any]:
+            keys = [(jax.tree_util.GetAttrKey(name), getattr(law, name)) for name in names]
+            return keys, (new, *(getattr(law, name) for name in static))
+
+        def unflatten(structure: Any, leaves: Iterable[Any]) -> LawType:
+            law = object.__new__(new)
+            for name, value in [*zip(static, structure[1:], strict=True), *zip(names, leaves, strict=True)]:
+                object.__setattr__(law, name, value)
+            return law
+
+        jax.tree_util.register_pytree_with_keys(new, flatten, unflatten)
         REGISTRY[new.__name__] = new
         return new
 
@@ -907,7 +920,16 @@ class Mixture(Law):
         return self._given_value(t)[1]
 
     def log_density(self, t: ArrayLike) -> Array:
-        return self._given_value(jnp.asarray(t))[0]
+        t = jnp.asarray(t)
+        if self._slab is None:
+            return self._given_value(t)[0]
+        # written as a choice: its derivative in the weights then leaves the slab's density alone
+        logs = self._log_weights()
+        value = logs[self._slab] + self.laws[self._slab].log_density(t)
+        for x, log_weight in zip(self.laws, logs, strict=True):
+            if isinstance(x, Dirac):
+                value = jnp.where(t == x.location, log_weight, value)
+        return value
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         return self._log_terms([x.log_normaliser(a, b) for x in self.laws])[0]
@@ -1207,11 +1229,14 @@ class ScaleMixture(_Gridded):
 
         v = jnp.linspace(-45.0, 45.0, 721).reshape((-1,) + (1,) * b.ndim)
         coarse = v[jnp.argmin(objective(v), 0), ...].reshape(b.shape)
-        low, high = coarse - 0.2, coarse + 0.2
-        for _ in range(60):  # golden section about the best node
+
+        def narrow(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:  # golden section about the best node
+            low, high = ends
             left, right = low + 0.381966 * (high - low), low + 0.618034 * (high - low)
             down = objective(left) < objective(right)
-            low, high = jnp.where(down, low, left), jnp.where(down, right, high)
+            return jnp.where(down, low, left), jnp.where(down, right, high)
+
+        low, high = jax.lax.fori_loop(0, 60, narrow, (coarse - 0.2, coarse + 0.2))
         s = jnp.exp(0.5 * (low + high))
         t = s * self.base.best(a * s * s, b * s)[0]
         value = objective(0.5 * (low + high))

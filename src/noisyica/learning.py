@@ -36,7 +36,7 @@ Array = jax.Array
 BLOCK = 16384
 """Rows in a block: fixed, because random numbers are keyed by (seed, iteration, block)."""
 
-SMALL = 8192
+SMALL = 2048
 """Up to so many coefficients, compiling takes longer than learning, and is done quickly."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -150,11 +150,10 @@ class Model:
                 raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
         key = _key(random_state)
         found = []
-        for i, (block, rows) in enumerate(_blocks(X)):
+        for i, (block, rows) in enumerate(blocks(X)):
             keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
-            _, draws = _chain(
-                self._parameters(), block, keys, n_warmup, thin, int(n_draws), _check_sampler(sampler), True, quick=self.prior.plain
-            )
+            how = (n_warmup, thin, None, int(n_draws), _check_sampler(sampler))
+            _, draws = chain(self.parameters(), block, keys, *how, True, coefficients, quick=self.prior.plain)
             found.append(np.asarray(draws)[:, :, :rows].transpose(0, 2, 1))
         return np.concatenate(found, axis=1)
 
@@ -168,9 +167,10 @@ class Model:
         X = self._check(X)
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
-        for (block, rows), part in zip(_blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
-            keys = _row_keys(part, seed, block.x.shape[1])
-            total, _ = _chain(self._parameters(), block, keys, n_warmup, 1, int(n_draws), "gibbs", False, quick=self.prior.plain)
+        for (block, rows), part in zip(blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
+            keys = row_keys(part, seed, block.x.shape[1])
+            how = (n_warmup, 1, None, int(n_draws), "gibbs", False, coefficients)
+            total, _ = chain(self.parameters(), block, keys, *how, quick=self.prior.plain)
             found.append(np.asarray(total)[:, :rows].T / n_draws)
         return np.concatenate(found)
 
@@ -184,15 +184,16 @@ class Model:
         X = self._check(X)
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
-        for (block, rows), part in zip(_blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
-            keys = _row_keys(part, seed, block.x.shape[1])
-            weights = annealed_weights(self._parameters(), block, keys, n_temperatures, n_particles, quick=self.prior.plain)
+        for (block, rows), part in zip(blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
+            keys = row_keys(part, seed, block.x.shape[1])
+            weights = annealed_weights(self.parameters(), block, keys, n_temperatures, n_particles, quick=self.prior.plain)
             found.append(scipy.special.logsumexp(np.asarray(weights), axis=0)[:rows] - np.log(n_particles))
         return np.concatenate(found)
 
     # ---------------------------------------------------------------------------------------------------- private
 
-    def _parameters(self) -> Parameters:
+    def parameters(self) -> Parameters:
+        """All of it as the engine takes it."""
         return cast(Parameters(self.mixing, self.mean, self.noise_variance, self.prior), float)  # type: ignore[arg-type]
 
     def _check(self, X: Any) -> np.ndarray:
@@ -224,7 +225,7 @@ def _key(random_state: RandomState) -> jax.Array:
     return jax.random.key(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
+def blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
     """Blocks of at most ROWS rows, padded with zeros to a few standard sizes so that few shapes are compiled."""
     for i in range(0, len(X), ROWS):
         part = X[i : i + ROWS]
@@ -234,10 +235,11 @@ def _blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
         missing = np.isnan(x)
         observed = jnp.asarray(~missing) if missing.any() else None
         x[missing] = 0.0
-        yield Block(jnp.asarray(x), jnp.ones(size), x.sum(1), x.sum(1), observed), len(part)
+        weight = (np.arange(size) < len(part)).astype(float)
+        yield Block(jnp.asarray(x), jnp.asarray(weight), x.sum(1), x.sum(1), observed), len(part)
 
 
-def _row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
+def row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
     """A random key for each row, a hash of its values and the seed."""
     words = np.where(np.isnan(X), np.nan, X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
     factors = np.random.RandomState(20120301).randint(0, 2**62, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -259,21 +261,42 @@ def _log_density(prior: Prior, beta: jax.Array, offset: jax.Array) -> jax.Array:
     return prior.log_density(beta, offset)
 
 
+Summary = Callable[[Parameters, Any, Channel, Block, Any], Any]
+"""What is averaged over draws: a function of the parameters, the latent variables, the channel, the rows and what else it needs."""
+
+
+def coefficients(parameters: Parameters, latent: Any, tilt: Channel, block: Block, extra: Any) -> jax.Array:
+    """The coefficients themselves, (p, n)."""
+    return parameters.prior.coefficients(latent).astype(float)
+
+
 def _sweeps(
-    parameters: Parameters, block: Block, keys: jax.Array, n_warmup: int, thin: int, n_draws: int, sampler: str, keep: bool
-) -> tuple[jax.Array, Any]:
-    """Sweeps from a draw of the prior; the sum of the kept coefficients (p, n), and the draws themselves if ``keep``."""
+    parameters: Parameters,
+    block: Block,
+    keys: jax.Array,
+    n_warmup: int,
+    thin: int,
+    extra: Any,
+    n_draws: int,
+    sampler: str,
+    keep: bool,
+    summary: Summary,
+) -> tuple[Any, Any]:
+    """Sweeps from a draw of the prior; the sum of the kept draws' summaries, and their coefficients (n_draws, p, n) if ``keep``."""
     # products in double precision, sweeps in single: rounding then does not depend on the rows beside a row
     prior = cast(parameters.prior, SWEEP)
+    parameters = parameters._replace(prior=prior)
     latent = prior.start(keys, parameters.A.shape[1], block.x.shape[1], SWEEP)
     sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
     whole: Channel = cast(channel(parameters, block.x), SWEEP)
 
+    def seen(block: Block) -> Channel:
+        return whole if block.observed is None else cast(channel(parameters, block.x), SWEEP)
+
     def step(i: jax.Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
         latent, block = carry
-        tilt: Channel = cast(channel(parameters, block.x), SWEEP) if block.observed is not None else whole
         step_keys = jax.vmap(lambda k: jax.random.fold_in(k, i))(keys)
-        latent = sweep(step_keys, latent, tilt)
+        latent = sweep(step_keys, latent, seen(block))
         if block.observed is not None:
             block = impute(jax.vmap(lambda k: jax.random.fold_in(k, 0))(step_keys), parameters, latent, block)
         return latent, block
@@ -281,13 +304,14 @@ def _sweeps(
     def kept(carry: Any, i: jax.Array) -> tuple[Any, Any]:
         chain, total = carry
         first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first draw is kept after the warm-up
-        chain = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, chain)
-        beta = prior.coefficients(chain[0]).astype(float)
-        return (chain, total + beta), beta if keep else None
+        latent, block = chain = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, chain)
+        found = summary(parameters, latent, seen(block), block, extra)
+        return (chain, jax.tree.map(jnp.add, total, found)), coefficients(parameters, latent, whole, block, None) if keep else None
 
-    start = ((latent, block), jnp.zeros((parameters.A.shape[1], block.x.shape[1])))
-    (_, total), draws = lax.scan(kept, start, jnp.arange(n_draws))
+    shapes = jax.eval_shape(lambda latent: summary(parameters, latent, whole, block, extra), latent)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    (_, total), draws = lax.scan(kept, ((latent, block), nothing), jnp.arange(n_draws))
     return total, draws
 
 
-_chain = Compiled(_sweeps, ("n_draws", "sampler", "keep"))
+chain = Compiled(_sweeps, ("n_draws", "sampler", "keep", "summary"))
