@@ -26,6 +26,7 @@ from noisyica.monitor import Monitor, convergence_time, similarity
 from noisyica.priors import Prior
 from noisyica.progress import Reporter
 from noisyica.statistics import Parameters
+from noisyica.uncertainty import standard_errors
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "algorithm": ("saem", "mcem", "em", "fam-em", "sem"),
@@ -107,6 +108,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         All of the above as a :class:`noisyica.Model`.
     explained_variance_, explained_variance_ratio_ : array (p,)
         Variance of x that each component explains, and its share of the total.
+    standard_errors_ : dict of arrays
+        Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and the prior's parameters, by name. Computed
+        from the training data when first asked for (:mod:`noisyica.uncertainty`), so ask before pickling or saving.
     stability_ : array (n_init - 1, p)
         Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of the other runs. Trust those near 1.
     history_ : dict of arrays
@@ -190,10 +194,12 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self
         """
         self._check_parameters()
+        self._forget()
         X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
         prior = to_numpy(priors.get(self.prior))
         free_mean = self.mean == "free" and not prior.has_offset
-        X, centre, unit = _standardise(check_observed(X, axis=0), free_mean)
+        original = check_observed(X, axis=0)
+        X, centre, unit = _standardise(original, free_mean)
         prior = prior.rescaled(unit)
         rng = check_random_state(self.random_state)
         key = jax.random.key(rng.randint(2**31 - 1))
@@ -223,8 +229,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
         best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
         self._finish(runs[best], centre, unit, float(data.blocks.sum_xx.sum()))
-        if hasattr(self, "stability_"):  # of an earlier fit
-            delattr(self, "stability_")
+        self._training = (original, free_mean, settings.hidden)
         if len(runs) > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
             self.stability_ = similarity(self.mixing_, others)
@@ -236,6 +241,11 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 stacklevel=2,
             )
         return self
+
+    def _forget(self) -> None:
+        """What an earlier fit left that this one may not."""
+        for name in ("stability_", "_training", "_standard_errors"):
+            self.__dict__.pop(name, None)
 
     def _settings(self, prior: Prior, p: int, free_mean: bool, missing: bool) -> Settings:
         stochastic = self.algorithm not in ("em", "fam-em")
@@ -329,6 +339,24 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return Model(self.mixing_, self.mean_, self.noise_variance_, self.prior_)
 
     @property
+    def standard_errors_(self) -> dict[str, np.ndarray]:
+        """Standard errors of the components, the mean, the noise variance and the prior's parameters, by name."""
+        check_is_fitted(self)
+        if not hasattr(self, "_standard_errors"):
+            if not hasattr(self, "_training"):
+                raise AttributeError(
+                    "standard_errors_ needs the training data, which are not kept in files: read it before saving or pickling."
+                )
+            X, free_mean, hidden = self._training
+            self._standard_errors = standard_errors(self.model_, X, free_mean, hidden)
+        return self._standard_errors
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_training", None)  # data do not belong in a pickled model
+        return dict(state)
+
+    @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
@@ -373,6 +401,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         del settings["callback"]
         arrays = {name: np.asarray(getattr(self, name)) for name in _SAVED_ARRAYS}
         arrays |= {f"history_{name}": values for name, values in self.history_.items()}
+        arrays |= {f"error_{name}": values for name, values in getattr(self, "_standard_errors", {}).items()}
+        if hasattr(self, "stability_"):
+            arrays["stability_"] = self.stability_
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in_"] = self.feature_names_in_.astype(str)
         if not isinstance(settings["init"], str):
@@ -397,6 +428,11 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             new = cls(**settings)
             new.prior_ = to_numpy(priors.from_plain(description["prior_"]))
             new.history_ = {k.removeprefix("history_"): arrays.pop(k) for k in list(arrays) if k.startswith("history_")}
+            errors = {k.removeprefix("error_"): v for k, v in arrays.items() if k.startswith("error_")}
+            if errors:
+                new._standard_errors = errors
+            if "stability_" in arrays:
+                new.stability_ = arrays["stability_"]
             for name in _SAVED_ARRAYS:
                 value = arrays[name]
                 setattr(new, name, value if value.ndim else value.item())

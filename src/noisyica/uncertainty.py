@@ -7,7 +7,7 @@ independent chains, one for each factor of the product, leave no Monte-Carlo bia
 **Which parameters hang together.** Write a change of (mean, A) as A C + D, with D orthogonal to A's columns in the noise's metric, and
 b = (1, beta). What a row says of D is r b' / sigma^2, r being the part of x orthogonal to A: independent of beta, with mean zero. Hence
 D is uncorrelated with everything else, and its information is that of a regression on the posterior means of b. The rest, the p (p + 1)
-entries of C, log sigma^2 and the prior's parameters, is estimated jointly, from p numbers a row instead of d:
+entries of C (a row more where there are offsets), log sigma^2 and the prior's parameters, is estimated jointly, from p numbers a row:
 
     score of C = u b',  u = A' Sigma^-1 (x - mean - A beta);        score of log sigma^2 = (|x - mean - A beta|^2 / sigma^2 - d) / 2.
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
@@ -35,6 +36,8 @@ LEAST_SHARE = 1e-4
 """The least share of the complete data's information that is believed: less is noise of the estimate."""
 JOINT = 40
 """Up to so many components, all of C is estimated jointly; beyond, entries (i, j) and (j, i) only."""
+SMALL = 16384
+"""Up to so many coefficients, compiling takes longer than sampling, and is done quickly."""
 NUMBERS = 2e7
 """Most numbers to keep of the scores: of larger data a random part of the rows is taken."""
 
@@ -42,7 +45,7 @@ NUMBERS = 2e7
 class Scores(NamedTuple):
     """Posterior means a row (the last axis of the first four), and sums over the rows."""
 
-    C: Any  # (p, p + 1, n)
+    C: Any  # (p, p + 1, n), or (p + 1, p + 1, n) with an offset
     noise: Any  # (1, n), or (d, n) for diagonal noise
     prior: Any  # (k, n)
     b: Any  # (p + 1, n)
@@ -73,37 +76,29 @@ def standard_errors(
         numbers = p * (p + 1) + 2 * p + (d if np.ndim(model.noise_variance) else 1)
         rng = np.random.RandomState(seed)
         rows = X[rng.choice(len(X), min(len(X), max(200, int(NUMBERS / numbers))), replace=False)]
-        directions = _directions(model, rows, seed)
+        directions = _directions(model.prior, p)
         chains = [_scores(model, rows, directions, n_draws, n_warmup, seed + i) for i in (1, 2)]
         return _errors(model, free_mean, hidden, chains, directions, len(X) / len(rows), 1 - np.isnan(rows).mean(0))
 
 
-def _directions(model: Model, X: np.ndarray, seed: int) -> np.ndarray:
-    """Orthonormal directions (leaves, k) in which the prior's parameters can move: the range of its M-step's derivative."""
-    parameters = model.parameters()
-    few = X[:1024]
-    block, _ = next(blocks(few))
-    keys = row_keys(few, seed, block.x.shape[1])
-    total, _ = chain(parameters, block, keys, 50, 1, None, 20, "gibbs", False, _prior_statistics, quick=model.prior.plain)
-    leaves, structure = jax.tree.flatten(total)
-    sums = jnp.concatenate([jnp.ravel(leaf) for leaf in leaves]) if leaves else jnp.zeros(0)
-    sizes = [leaf.size for leaf in leaves]
-
-    def learnt(flat: Array) -> Array:
-        parts = jnp.split(flat, np.cumsum(sizes)[:-1])
-        new = parameters.prior.mstep(jax.tree.unflatten(structure, [x.reshape(leaf.shape) for x, leaf in zip(parts, leaves, strict=True)]))
-        return _flat(new)
-
-    size = len(_flat(parameters.prior))
-    if not leaves or not size:
-        return np.zeros((size, 0))
-    jacobian = np.asarray(jax.jacfwd(learnt)(sums)) * float(np.abs(sums).max())
+def _directions(prior: Prior, p: int) -> np.ndarray:
+    """Orthonormal directions (leaves, k) in which the prior's parameters can move: the range of the derivative of its M-step."""
+    prior = cast(prior, float)
+    if not len(_flat(prior)):
+        return np.zeros((0, 0))
+    jacobian = np.asarray(jax.jit(_mstep_jacobian, static_argnames="p")(prior, p=p))
     U, values, _ = np.linalg.svd(jacobian, full_matrices=False)
     return np.asarray(U[:, values > 1e-8])
 
 
-def _prior_statistics(parameters: Parameters, latent: Any, tilt: Channel, block: Block, extra: Any) -> Any:
-    return cast(parameters.prior.statistics(latent, block.weight.astype(tilt.c.dtype)), float)
+def _mstep_jacobian(prior: Prior, p: int) -> Array:
+    """Derivatives (leaves, statistics) of the M-step, at the statistics of draws from the prior, each in units of the largest."""
+    n = 1000
+    statistics = prior.statistics(prior.start(jax.random.key(0), p, n, float), jnp.full((n,), 1 / n))
+    flat, restore = jax.flatten_util.ravel_pytree(statistics)
+    if not flat.size:
+        return jnp.zeros((len(_flat(prior)), 1))
+    return jax.jacfwd(lambda x: _flat(prior.mstep(restore(x))))(flat) * jnp.abs(flat).max()
 
 
 def _flat(prior: Prior) -> Array:
@@ -123,10 +118,11 @@ def _moved(prior: Prior, change: Any) -> Prior:
 def _scores(model: Model, X: np.ndarray, directions: np.ndarray, n_draws: int, n_warmup: int, seed: int) -> Scores:
     """The scores of all rows, by one chain for each."""
     parameters, start, found = model.parameters(), 0, []
+    quick = model.prior.plain or X.shape[0] * model.mixing.shape[1] <= SMALL
     for block, rows in blocks(X):
         keys = row_keys(X[start : start + rows], seed, block.x.shape[1])
         how = (n_warmup, 1, jnp.asarray(directions), n_draws, "gibbs", False, _score)
-        total, _ = chain(parameters, block, keys, *how, quick=model.prior.plain)
+        total, _ = chain(parameters, block, keys, *how, quick=quick)
         mean = [np.asarray(part, float) / n_draws for part in total]
         found.append([part[..., :rows] for part in mean[:4]] + mean[4:])
         start += rows
@@ -139,6 +135,8 @@ def _score(parameters: Parameters, latent: Any, tilt: Channel, block: Block, dir
     beta, offset = prior.coefficients(latent), prior.offset(latent)
     weight = block.weight.astype(beta.dtype)
     u = tilt.c - tilt.c_one[:, None] * offset - tilt.G @ beta
+    if prior.has_offset:
+        u = jnp.concatenate([u, (tilt.x_one - tilt.c_one @ beta - tilt.one_one * offset)[None]])
     b = jnp.concatenate([jnp.ones_like(beta[:1]), beta])
     residual = block.x - fitted(parameters, beta, offset, block.x.dtype)
     square = 0.5 * (residual * residual / noise[..., None] - 1)
@@ -169,8 +167,8 @@ class _Axes(NamedTuple):
     prior: np.ndarray  # (k, k)
 
 
-def _axes(model: Model, noise: np.ndarray, bb: np.ndarray, squares: np.ndarray) -> _Axes:
-    values, V = np.linalg.eigh(model.mixing.T @ (model.mixing / noise[:, None]))
+def _axes(span: np.ndarray, noise: np.ndarray, bb: np.ndarray, squares: np.ndarray) -> _Axes:
+    values, V = np.linalg.eigh(span.T @ (span / noise[:, None]))
     used = values > 1e-10 * values.max()  # p > d leaves directions of C without effect
     B = (V[:, used] / np.sqrt(values[used])) @ (V[:, used].T if used.all() else np.eye(used.sum()))
     return _Axes(B, _inverse_root(bb), _inverse_root(squares))
@@ -204,7 +202,9 @@ def _errors(
     there = slice(0 if free_mean else 1, None)  # which of b = (1, beta) there are
     n = more * chains[0].b.shape[1]
     bb = more * sum(s.bb for s in chains)[there, there] / 2
-    axes = _axes(model, noise, bb, more * sum(s.squares for s in chains) / 2)
+    # what is hidden moves x within the columns of A, and along (1, .., 1) where there are offsets
+    span = np.column_stack([model.mixing, np.ones(d)]) if model.prior.has_offset else model.mixing
+    axes = _axes(span, noise, bb, more * sum(s.squares for s in chains) / 2)
     pull = np.zeros(len(bb))  # the precision of A's prior
     if hidden:
         pull[-p:] = 1 / (np.square(model.mixing).mean(0) + noise.mean() / np.diag(bb)[-p:])
@@ -213,9 +213,9 @@ def _errors(
         C = np.einsum("ia,ijn,jb->abn", axes.B, s.C[:, there], axes.K)
         rest = [axes.prior @ s.prior] if diagonal else [s.noise / np.sqrt(n * d / 2), axes.prior @ s.prior]
         scores.append((C - C.mean(-1, keepdims=True), np.concatenate(rest)))
-    U = model.mixing @ axes.B
+    U = span @ axes.B
     added = (U.T @ U, axes.K * pull @ axes.K)
-    within, others = (_joint if p <= JOINT else _pairs)(scores, more, added, U, axes.K)
+    within, others = (_joint if p <= JOINT or model.prior.has_offset else _pairs)(scores, more, added, U, axes.K)
     # the part of A's change that is orthogonal to its columns
     means = more * _cross(*(axes.K @ s.b[there] for s in chains))
     outside = np.diag(axes.K @ _inverse(means, noise.mean() * (axes.K * pull @ axes.K)) @ axes.K)
