@@ -75,7 +75,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Sweeps an iteration of "mcem".
     burn_in : float, default=0.5
         Share of ``max_iter`` during which the step is 1.
-    kappa : float, default=0.75
+    kappa : float, default=0.9
         After burn-in the step of "saem" is t^-kappa, 0.5 < kappa <= 1.
     max_iter : int, default=1000
         Most iterations.
@@ -148,7 +148,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         n_init: int = 1,
         n_draws: int = 10,
         burn_in: float = 0.5,
-        kappa: float = 0.75,
+        kappa: float = 0.9,
         max_iter: int = 1000,
         tol: float = 1e-3,
         dtype: str = "float32",
@@ -352,9 +352,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return self._standard_errors
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())
         state.pop("_training", None)  # data do not belong in a pickled model
-        return dict(state)
+        return state
 
     @property
     def _n_features_out(self) -> int:

@@ -45,7 +45,7 @@ NUMBERS = 2e7
 class Scores(NamedTuple):
     """Posterior means a row (the last axis of the first four), and sums over the rows."""
 
-    C: Any  # (p, p + 1, n), or (p + 1, p + 1, n) with an offset
+    C: Any  # (p, p + 1, n); (p + 1, p + 1, n) with an offset; (d, p + 1, n) where C is everything
     noise: Any  # (1, n), or (d, n) for diagonal noise
     prior: Any  # (k, n)
     b: Any  # (p + 1, n)
@@ -134,15 +134,23 @@ def _score(parameters: Parameters, latent: Any, tilt: Channel, block: Block, dir
     prior, noise = parameters.prior, parameters.sigma2
     beta, offset = prior.coefficients(latent), prior.offset(latent)
     weight = block.weight.astype(beta.dtype)
-    u = tilt.c - tilt.c_one[:, None] * offset - tilt.G @ beta
-    if prior.has_offset:
-        u = jnp.concatenate([u, (tilt.x_one - tilt.c_one @ beta - tilt.one_one * offset)[None]])
     b = jnp.concatenate([jnp.ones_like(beta[:1]), beta])
     residual = block.x - fitted(parameters, beta, offset, block.x.dtype)
+    if _everything(noise, *parameters.A.shape):
+        u = (residual / noise[..., None]).astype(beta.dtype)
+    else:
+        u = tilt.c - tilt.c_one[:, None] * offset - tilt.G @ beta
+        if prior.has_offset:
+            u = jnp.concatenate([u, (tilt.x_one - tilt.c_one @ beta - tilt.one_one * offset)[None]])
     square = 0.5 * (residual * residual / noise[..., None] - 1)
     of_noise = square if noise.ndim else square.sum(0, keepdims=True)
     of_prior = _prior_score(prior, beta, offset, directions.astype(beta.dtype)) * weight
     return Scores(u[:, None] * b, of_noise.astype(beta.dtype), of_prior, b, (b * weight) @ b.T, of_prior @ of_prior.T)
+
+
+def _everything(noise: Any, d: int, p: int) -> bool:
+    """Whether C is all of the change of (mean, A), and there is no D: diagonal noise couples D with the noise, by about p / d."""
+    return bool(np.ndim(noise)) and d <= JOINT and p <= JOINT
 
 
 def _prior_score(prior: Prior, beta: Array, offset: Array, directions: Array) -> Array:
@@ -204,33 +212,32 @@ def _errors(
     bb = more * sum(s.bb for s in chains)[there, there] / 2
     # what is hidden moves x within the columns of A, and along (1, .., 1) where there are offsets
     span = np.column_stack([model.mixing, np.ones(d)]) if model.prior.has_offset else model.mixing
+    if _everything(model.noise_variance, d, p):
+        span = np.eye(d)
     axes = _axes(span, noise, bb, more * sum(s.squares for s in chains) / 2)
     pull = np.zeros(len(bb))  # the precision of A's prior
     if hidden:
         pull[-p:] = 1 / (np.square(model.mixing).mean(0) + noise.mean() / np.diag(bb)[-p:])
+    of_noise = n / 2 if diagonal else n * d / 2  # the complete data's information on log sigma^2
     scores = []
     for s in chains:
         C = np.einsum("ia,ijn,jb->abn", axes.B, s.C[:, there], axes.K)
-        rest = [axes.prior @ s.prior] if diagonal else [s.noise / np.sqrt(n * d / 2), axes.prior @ s.prior]
-        scores.append((C - C.mean(-1, keepdims=True), np.concatenate(rest)))
+        scores.append((C - C.mean(-1, keepdims=True), np.concatenate([s.noise / np.sqrt(of_noise), axes.prior @ s.prior])))
     U = span @ axes.B
     added = (U.T @ U, axes.K * pull @ axes.K)
-    within, others = (_joint if p <= JOINT or model.prior.has_offset else _pairs)(scores, more, added, U, axes.K)
+    joint = p <= JOINT or model.prior.has_offset
+    within, others = (_joint if joint else _pairs)(scores, more, added, U, axes.K)
     # the part of A's change that is orthogonal to its columns
     means = more * _cross(*(axes.K @ s.b[there] for s in chains))
     outside = np.diag(axes.K @ _inverse(means, noise.mean() * (axes.K * pull @ axes.K)) @ axes.K)
-    variance = within + np.maximum(noise - np.square(U).sum(1), 0.0)[:, None] * outside / seen[:, None]
-    errors = np.sqrt(variance)
+    errors = np.sqrt(within + np.maximum(noise - np.square(U).sum(1), 0.0)[:, None] * outside / seen[:, None])
     found = {"components": errors[:, -p:].T, "mixing": errors[:, -p:]}
     if free_mean:
         found["mean"] = errors[:, 0]
-    if diagonal:
-        share = more * (chains[0].noise * chains[1].noise).sum(1)
-        found["noise_variance"] = noise / np.sqrt(np.maximum(share, LEAST_SHARE * n / 2))
-    else:
-        found["noise_variance"] = model.noise_variance * np.sqrt(others[0, 0] / (n * d / 2))
-        others = others[1:, 1:]
-    return found | _of_prior(model.prior, directions, axes.prior @ others @ axes.prior)
+    count = len(chains[0].noise)
+    relative = np.sqrt(np.diag(others)[:count] / of_noise)
+    found["noise_variance"] = noise * relative if diagonal else model.noise_variance * relative[0]
+    return found | _of_prior(model.prior, directions, axes.prior @ others[count:, count:] @ axes.prior)
 
 
 def _joint(

@@ -1,0 +1,115 @@
+"""Standard errors against the information computed from exact scores."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisyica import Model, NoisyICA, enumeration, priors, uncertainty
+from noisyica.statistics import Parameters
+from noisyica.uncertainty import standard_errors
+
+
+def exact_errors(model, X, name, value, build, free_mean=True):
+    """Square roots of the diagonal of the inverse of sum_i s_i s_i', the scores s_i by automatic differentiation of the exact likelihood.
+
+    In this order: A row by row, the mean, the noise variance(s), the prior's parameter ``name``.
+    """
+    d, p = model.mixing.shape
+    noise = np.asarray(model.noise_variance)
+    parts = [model.mixing.ravel(), model.mean, noise.ravel(), np.ravel(value)]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+
+    def log_likelihood(theta, x):
+        A, mean, sigma2, own = jnp.split(theta, ends)
+        # a missing entry is one with immense noise, and without the factor of the density that the noise brings
+        missing = jnp.isnan(x)
+        spread = jnp.broadcast_to(sigma2, (d,)) * jnp.where(missing, 1e9, 1.0)
+        parameters = Parameters(A.reshape(d, p), mean, spread, build(own))
+        return enumeration.log_likelihood(parameters, jnp.where(missing, 0.0, x)[:, None])[0] + 0.5 * (missing * jnp.log(spread)).sum()
+
+    with jax.enable_x64(True):
+        scores = jax.jit(jax.vmap(jax.grad(log_likelihood), (None, 0)))(jnp.concatenate(parts), jnp.asarray(X))
+    scores = np.asarray(scores) - np.asarray(scores).mean(0)
+    keep = np.ones(scores.shape[1], bool)
+    if not free_mean:
+        keep[ends[0] : ends[1]] = False
+    variance = np.full(scores.shape[1], np.nan)
+    variance[keep] = np.diag(np.linalg.inv(scores[:, keep].T @ scores[:, keep]))
+    A, mean, sigma2, own = np.split(np.sqrt(variance), ends)
+    return {"mixing": A.reshape(d, p), "mean": mean, "noise_variance": sigma2.reshape(noise.shape), name: own.reshape(np.shape(value))}
+
+
+def bernoulli_gaussian(alpha):
+    prior = priors.BernoulliGaussian(0.5)
+    return prior._with(prior.law.__class__(prior.law.laws, jnp.stack([1 - alpha[0], alpha[0]])))
+
+
+def ternary(gamma):
+    return jax.tree.unflatten(jax.tree.structure(priors.SingleScaleTernary(0.2)), [gamma[0]])
+
+
+@pytest.mark.parametrize(
+    ("prior", "name", "build", "noise", "missing"),
+    [
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.0),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, np.array([0.3, 0.5, 0.4, 0.8, 0.6]), 0.0),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.3),
+        (priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0),
+    ],
+    ids=["bg", "diagonal", "missing", "te"],
+)
+def test_agrees_with_exact_scores(prior, name, build, noise, missing):
+    rng = np.random.default_rng(1)
+    model = Model(rng.normal(size=(5, 2)), rng.normal(size=5), noise, prior)
+    n = 4000
+    X, _ = model.sample(n, random_state=1)
+    X[(rng.random(X.shape) < missing) & (np.arange(5) != 4)] = np.nan
+    found = standard_errors(model, X, n_draws=200)
+    expected = exact_errors(model, X, name, getattr(prior, name), build)
+    # the entries of an information matrix from n scores err by a few times 1 / sqrt(n), here where A is not coupled to the rest
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=8 / np.sqrt(n), err_msg=key)
+    np.testing.assert_array_equal(found["components"], found["mixing"].T)
+
+
+def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():
+    rng = np.random.default_rng(2)
+    model = Model(rng.normal(size=(5, 2)), None, 0.5, priors.BernoulliGaussian(0.4))
+    X, _ = model.sample(300, random_state=1)
+    free, fixed = standard_errors(model, X), standard_errors(model, X, free_mean=False)
+    hidden = standard_errors(model, X, hidden=True)
+    assert "mean" not in fixed
+    assert fixed["mixing"].mean() < free["mixing"].mean()
+    assert (hidden["mixing"] < free["mixing"]).all()
+
+
+def test_pairs_are_nearly_the_whole_story(monkeypatch):
+    """Components that are nearly orthogonal: their information couples them two by two."""
+    rng = np.random.default_rng(4)
+    A = np.linalg.qr(rng.normal(size=(30, 6)))[0] * 3
+    model = Model(A, None, 0.5, priors.BernoulliGaussian(0.3))
+    X, _ = model.sample(3000, random_state=1)
+    joint = standard_errors(model, X)
+    monkeypatch.setattr(uncertainty, "JOINT", 3)
+    pairs = standard_errors(model, X)
+    for name in ("mixing", "noise_variance", "alpha"):
+        np.testing.assert_allclose(pairs[name], joint[name], rtol=0.1)
+
+
+def test_they_stay_with_the_estimator_but_the_data_do_not(tmp_path):
+    X = np.random.default_rng(0).laplace(size=(200, 6))
+    ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
+    with pytest.raises(AttributeError, match="read it before saving"):
+        _ = pickle.loads(pickle.dumps(ica)).standard_errors_
+    errors = ica.standard_errors_
+    assert errors["components"].shape == (2, 6)
+    assert set(errors) == {"components", "mixing", "mean", "noise_variance", "alpha"}
+    ica.save(tmp_path / "model.npz")
+    for again in (pickle.loads(pickle.dumps(ica)), NoisyICA.load(tmp_path / "model.npz")):
+        np.testing.assert_array_equal(again.standard_errors_["components"], errors["components"])
+        assert len(pickle.dumps(again)) < 3 * X.nbytes + 50_000
+    before = ica.fit(X[:100]).standard_errors_
+    assert not np.array_equal(before["components"], errors["components"])
