@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("double")
 # each prior with its classes: (weight, mean, scale)
 NORMALS = {
     "bg": (BernoulliGaussian(0.3), [(0.7, 0.0, 0.0), (0.3, 0.0, 1.0)]),
-    "bg-shift": (BernoulliGaussian(0.4, 1.5), [(0.6, 0.0, 0.0), (0.4, 1.5, 1.0)]),
+    "bg-shift": (BernoulliGaussian(0.4, 1.5).shifted(), [(0.6, 0.0, 0.0), (0.4, 1.5, 1.0)]),
     "ifa": (GaussianMixture((2.5,), (0.4, 0.6)), [(0.4, 0.0, 1.0), (0.3, 2.5, 1.0), (0.3, -2.5, 1.0)]),
     "ifa-two": (
         Independent(SymmetricNormals((1.0, 3.0), (0.2, 0.5, 0.3))),
@@ -61,7 +61,7 @@ def nodes_of(name, p):
         y = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=p))).T
         log_sign = np.where(y == 0, np.log(0.6), np.log(0.2)).sum(0)
         y, s, log_mass = np.repeat(y, s.size, 1), np.tile(s, y.shape[1]), (log_sign[:, None] + log_mass).ravel()
-        return TernaryState(jnp.array(y), jnp.array(s), jnp.zeros(s.size)), y * s, log_mass
+        return TernaryState(jnp.array(y), jnp.array(s)), y * s, log_mass
     # the trapezoid rule converges faster than any power of its step for normal densities; it never steps on an atom
     t = -10 + 0.05 * (np.arange(400) + np.sqrt(0.5))
     density = sum(w * np.exp(-0.5 * ((t - m) / s) ** 2) / (s * np.sqrt(2 * np.pi)) for w, m, s in NORMALS[name][1] if s > 0)

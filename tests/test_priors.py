@@ -16,6 +16,8 @@ pytestmark = pytest.mark.usefixtures("double")
 COMPOSED = {
     "two-slabs": priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal(1.0), laws.Laplace()), (0.4, 0.3, 0.3))),
     "log-density": priors.Independent(laws.LogDensity(lambda t: -jnp.cosh(t))),
+    "offset": priors.Offset(priors.BernoulliGaussian(0.4), 1.5),
+    "own": priors.Independent(laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5)), shared=False).for_components(3),
 }
 ROWS, CYCLES, BOUND = 20_000, 12, 4.5
 

@@ -25,7 +25,7 @@ import numpy as np
 from jax import lax
 
 from noisyica._array import cast
-from noisyica.laws import Dirac, Mixture, Normal, SymmetricNormals
+from noisyica.laws import Dirac, FreeNormal, Mixture, Normal, SymmetricNormals
 from noisyica.priors import Independent, Prior, SingleScaleTernary
 from noisyica.special import LOG_2PI, half_line_moments, log_half_line
 from noisyica.statistics import Block, Parameters, Statistics
@@ -110,10 +110,10 @@ def log_likelihood(parameters: Parameters, x: Array) -> Array:
 
 def _classes(prior: Prior) -> tuple[Array, Array, Array] | None:
     """Log weights, means and scales (K,) of the classes of a coefficient; the means of TE-ICA are the signs."""
-    if isinstance(prior, SingleScaleTernary) and not prior.has_offset:
+    if isinstance(prior, SingleScaleTernary):
         gamma = jnp.asarray(prior._gamma)
         return jnp.log(jnp.stack([1 - 2 * gamma, gamma, gamma])), jnp.array([0.0, 1.0, -1.0]), jnp.zeros(3)
-    law = prior.law if isinstance(prior, Independent) else None
+    law = prior.law if isinstance(prior, Independent) and prior.components is None else None
     if isinstance(law, SymmetricNormals):
         means, log_weights = (jnp.stack(values) for values in zip(*law._classes(), strict=True))
         return log_weights, means, jnp.ones_like(means)
@@ -121,7 +121,7 @@ def _classes(prior: Prior) -> tuple[Array, Array, Array] | None:
         law = Mixture((law,), (1.0,))
     if not isinstance(law, Mixture) or not all(isinstance(x, (Dirac, Normal)) for x in law.laws):
         return None
-    pairs = [(x.mean, x.scale) if isinstance(x, Normal) else (x.location, 0.0) for x in law.laws]  # type: ignore[attr-defined]
+    pairs = [(x.mean, x.scale) if isinstance(x, Normal) else (x.location, 0.0) for x in law.laws]
     means, scales = (jnp.stack([jnp.asarray(value, float) for value in values]) for values in zip(*pairs, strict=True))
     return jnp.log(jnp.asarray(law.weights)), means, scales
 
@@ -134,7 +134,7 @@ def _prior_statistics(prior: Prior, counts: Array, sums: Array) -> Any:
     if isinstance(law, SymmetricNormals):
         return (counts[0], *(counts[1::2] + counts[2::2])), tuple(sums[1::2] - sums[2::2])
     if isinstance(law, Mixture):
-        return tuple(counts), tuple(() for _ in law.laws)
+        return tuple(counts), tuple((sums[k], counts[k]) if isinstance(x, FreeNormal) else () for k, x in enumerate(law.laws))
     return ()
 
 

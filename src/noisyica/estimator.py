@@ -31,7 +31,7 @@ from noisyica.uncertainty import standard_errors
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "algorithm": ("saem", "mcem", "em", "fam-em", "sem"),
     "sampler": ("gibbs", "metropolis"),
-    "mean": ("free", "zero"),
+    "mean": ("free", "zero", "shift", "offset"),
     "mixing_prior": ("normal", None),
     "noise": ("isotropic", "diagonal"),
     "dtype": ("float32", "float64"),
@@ -59,8 +59,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Stochastic approximation EM, Monte-Carlo EM, exact EM ("ifa", "bg" and "te" with few components), EM at the mode, or stochastic EM.
     sampler : {"gibbs", "metropolis"}, default="gibbs"
         Exact conditional draws, or the paper's proposals from the prior.
-    mean : {"free", "zero"}, default="free"
-        Whether a mean is learnt. (Priors with a random offset have none.)
+    mean : {"free", "zero", "shift", "offset"}, default="free"
+        "free": a mean is learnt. "zero": none. "shift": none, but a location of the coefficients is learnt, common to all; with "bg" and
+        "et" of those that are on ("log", "lap", "ifa" and composed laws with a score have one, too). "offset": each row has a random
+        Laplacian offset on all its columns, whose scale is learnt. ("teoff" has an offset of its own, and no mean.)
     noise : {"isotropic", "diagonal"}, default="isotropic"
         One noise variance, or one for each column of X.
     mixing_prior : {"normal", None}, default="normal"
@@ -196,7 +198,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._check_parameters()
         self._forget()
         X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
-        prior = to_numpy(priors.get(self.prior))
+        prior = self._prior(X)
         free_mean = self.mean == "free" and not prior.has_offset
         original = check_observed(X, axis=0)
         X, centre, unit = _standardise(original, free_mean)
@@ -205,6 +207,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         key = jax.random.key(rng.randint(2**31 - 1))
         filled = initialise.fill(X)
         p = self._number_of_components(filled)
+        prior = prior.for_components(p)
         settings = self._settings(prior, p, free_mean, filled is not X)
         schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa))
         monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in range(self.n_init)]
@@ -241,6 +244,15 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 stacklevel=2,
             )
         return self
+
+    def _prior(self, X: np.ndarray) -> Prior:
+        """The prior to begin with, with what ``mean`` adds to it."""
+        prior = priors.get(self.prior)
+        if self.mean == "shift":
+            prior = prior.shifted()
+        if self.mean == "offset" and not prior.has_offset:
+            prior = priors.Offset(prior, max(float(np.abs(np.nanmean(X, 1)).mean()), 1e-300))
+        return to_numpy(prior)
 
     def _forget(self) -> None:
         """What an earlier fit left that this one may not."""
@@ -314,7 +326,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.components_ = A.T
         self.mean_ = model.mean
         self.noise_variance_ = model.noise_variance
-        self.prior_ = model.prior
+        self.prior_ = model.prior.reordered(order)
         self.explained_variance_ = explained
         self.explained_variance_ratio_ = explained / unit / unit / total
         self.n_iter_: int = int(run.state.t)

@@ -89,7 +89,15 @@ def start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.Rando
         columns[:, :kept] = _with_offset(X, centred, columns[:, :kept])
     if kept:  # scale: the coefficients that least squares gives should have the prior's variance
         columns = columns * np.sqrt(np.square(centred @ np.linalg.pinv(columns).T).mean(0))
+    if not prior.symmetric and not prior.has_offset:
+        columns = _oriented(columns, X, prior)
     return columns / np.sqrt(max(prior.variance(), 1e-3)), max(noise, 1e-12 * float(total) / d)
+
+
+def _oriented(columns: np.ndarray, X: np.ndarray, prior: Prior) -> np.ndarray:
+    """The columns with signs that give the coefficients means of the sign of the prior's (with a free mean, X says nothing of them)."""
+    sign = np.sign(np.linalg.pinv(columns) @ X.mean(0)) * np.sign(prior.mean())
+    return columns * np.where(sign < 0, -1.0, 1.0)
 
 
 def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

@@ -157,6 +157,15 @@ class Law:
         """psi(t) = -(d/dt) log density."""
         return -_derivative(self.log_density, t)
 
+    @property
+    def location(self) -> ArrayLike | None:
+        """The location, where it is learnt."""
+        return None
+
+    def located(self) -> Law:
+        """The law with a location that is learnt (of what is not an atom), for ``mean="shift"``."""
+        raise ValueError(f"The location of {self!r} cannot be learnt: choose mean='free', 'zero' or 'offset' instead of 'shift'.")
+
     def guarded(self: LawType) -> LawType:
         """The law to propose from in Metropolis sampling: itself, kept off degenerate weights."""
         return self
@@ -251,6 +260,29 @@ class Normal(Law):
     def penalty(self, t: ArrayLike) -> Array:
         return 0.5 * jnp.square((jnp.asarray(t) - self.mean) / self.scale)
 
+    def located(self) -> FreeNormal:
+        return FreeNormal(np.where(self.mean == 0, START, self.mean), self.scale)
+
+
+START = 1.0
+"""Where a location that is learnt begins: off zero, so that the signs of components are decided from the start."""
+
+
+@law()
+class FreeNormal(Normal):
+    """The normal law N(mean, scale^2), its mean to be learnt."""
+
+    @property
+    def location(self) -> ArrayLike | None:
+        return self.mean
+
+    def statistics(self, t: Array) -> Any:
+        return t, jnp.ones_like(t)
+
+    def mstep(self, statistics: Any) -> FreeNormal:
+        total, count = statistics
+        return FreeNormal(jnp.where(count > 0, total / jnp.where(count > 0, count, 1.0), self.mean), self.scale)
+
 
 @law()
 class Exponential(Law):
@@ -332,6 +364,9 @@ class Laplace(Law):
 
     def score(self, t: Array) -> Array:
         return jnp.sign(t) / self.scale
+
+    def located(self) -> Located:
+        return Located(self, START, float(1 / np.square(self.scale)))
 
 
 def _quotient(x: Array, a: Array) -> Array:
@@ -503,6 +538,9 @@ class Logistic(Law):
 
     def score(self, t: Array) -> Array:
         return 2 * jnp.tanh(t)
+
+    def located(self) -> Located:
+        return Located(self, START, 4 / 3)  # E[(2 tanh t)^2]
 
 
 def _sign(b: Array) -> Array:
@@ -810,6 +848,9 @@ class SymmetricNormals(Law):
     def score(self, t: Array) -> Array:
         return _total(x * (t - m) for x, (m, _) in zip(self._responsibilities(t), self._classes(), strict=True))
 
+    def located(self) -> Located:
+        return Located(self, START, 1.0)  # a mixture holds no more information than its classes: the step is on the safe side
+
 
 def _as_vector(values: Any) -> Any:
     """Sequences of numbers as one array, so that learning does not change the structure of the pytree."""
@@ -890,6 +931,15 @@ class Mixture(Law):
     @property
     def plain(self) -> bool:  # type: ignore[override]
         return all(x.plain for x in self.laws)
+
+    @property
+    def location(self) -> ArrayLike | None:
+        return None if self._slab is None else self.laws[self._slab].location
+
+    def located(self) -> Mixture:
+        if self._slab is None:
+            return super().located()  # type: ignore[return-value]
+        return Mixture(tuple(x if isinstance(x, Dirac) else x.located() for x in self.laws), self.weights)
 
     def _log_weights(self) -> list[Array]:
         logs = jnp.log(jnp.asarray(self.weights))
@@ -1054,6 +1104,36 @@ class Shift(Law):
 
     def mstep(self, statistics: Any) -> Shift:
         return Shift(self.law.mstep(statistics), self.by)
+
+    def located(self) -> Located:
+        inner = self.law.located()
+        if not isinstance(inner, Located):
+            return super().located()  # type: ignore[return-value]
+        return Located(self.law, self.by, inner.information)
+
+
+@law("information")
+class Located(Shift):
+    """A :class:`Shift` whose ``by`` is learnt.
+
+    A value t says ``by`` + psi(t - by) / information of it: one step of Fisher's scoring. Averaging these over iterations is stochastic
+    approximation of the equation E[psi(t - by)] = 0 of the maximum likelihood.
+    """
+
+    information: float = 1.0
+
+    @property
+    def location(self) -> ArrayLike | None:
+        return self.by
+
+    def statistics(self, t: Array) -> Any:
+        z = t - self.by
+        return self.law.statistics(z), self.by + self.law.score(z) / self.information, jnp.ones_like(t)
+
+    def mstep(self, statistics: Any) -> Located:
+        inner, total, count = statistics
+        by = jnp.where(count > 0, total / jnp.where(count > 0, count, 1.0), self.by)
+        return Located(self.law.mstep(inner), by, self.information)
 
 
 # ------------------------------------------------------------------- anything else: a window found by zooming, then a grid

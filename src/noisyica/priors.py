@@ -30,7 +30,7 @@ from jax.typing import ArrayLike
 
 from noisyica import laws
 from noisyica._array import split, uniforms
-from noisyica.laws import Dirac, ExponentialNormal, Law, Mixture, Normal, SymmetricNormals, keep_inside
+from noisyica.laws import Dirac, ExponentialNormal, FreeNormal, Law, Mixture, Normal, SymmetricNormals, keep_inside
 from noisyica.special import half_line_draw, log_half_line, once
 
 Array = jax.Array
@@ -120,10 +120,26 @@ class Prior:
         """Variance of one coefficient under the prior."""
         raise NotImplementedError
 
+    def mean(self) -> float:
+        """Mean of one coefficient under the prior."""
+        return 0.0
+
     @property
     def symmetric(self) -> bool:
         """Whether the sign of a coefficient may be changed."""
         return True
+
+    def shifted(self: Self) -> Self:
+        """The prior with a common location of its coefficients (where they are on), to be learnt."""
+        raise ValueError(f"mean='shift' is not for {self!r}, whose coefficients have no location: choose 'free', 'zero' or 'offset'.")
+
+    def for_components(self: Self, p: int) -> Self:
+        """The prior of p components (of which only those with parameters for each component depend on p)."""
+        return self
+
+    def reordered(self: Self, order: np.ndarray) -> Self:
+        """The prior of the components ``order``."""
+        return self
 
     def rescaled(self: Self, factor: float) -> Self:
         """The same prior when x is measured in units ``factor`` times as large (only an offset has units)."""
@@ -147,20 +163,24 @@ REGISTRY: dict[str, type[Prior]] = {}
 
 
 def _short(value: np.ndarray) -> str:
+    if value.ndim > 1:
+        return f"array of shape {value.shape}"
     return f"{value:.4g}" if value.ndim == 0 else "(" + ", ".join(f"{x:.4g}" for x in value) + ("," if value.size == 1 else "") + ")"
 
 
-def _as_pytree(*fields: str) -> Any:
-    """Register a prior class as a pytree of the named attributes."""
+def _as_pytree(*fields: str, static: str | None = None) -> Any:
+    """Register a prior class as a pytree of the named attributes; ``static`` names one that is structure."""
 
     def decorate(cls: type[Prior]) -> type[Prior]:
-        def flatten(prior: Prior) -> tuple[tuple[Any, ...], None]:
-            return tuple(getattr(prior, f) for f in fields), None
+        def flatten(prior: Prior) -> tuple[tuple[Any, ...], Any]:
+            return tuple(getattr(prior, f) for f in fields), getattr(prior, static) if static else None
 
-        def unflatten(_: None, children: Sequence[Any]) -> Prior:
+        def unflatten(structure: Any, children: Sequence[Any]) -> Prior:
             prior = object.__new__(cls)
             for name, child in zip(fields, children, strict=True):
                 object.__setattr__(prior, name, child)
+            if static:
+                object.__setattr__(prior, static, structure)
             return prior
 
         jax.tree_util.register_pytree_node(cls, flatten, unflatten)
@@ -172,14 +192,16 @@ def _as_pytree(*fields: str) -> Any:
 # ------------------------------------------------------------------------------------------- independent coefficients
 
 
-@_as_pytree("law")
+@_as_pytree("law", static="components")
 class Independent(Prior):
-    """Coefficients independent with one common law.
+    """Independent coefficients, with one common law or with laws of the same kind whose parameters are each component's own.
 
     Parameters
     ----------
     law : Law
         Any law of :mod:`noisyica.laws`, or one composed from them.
+    shared : bool, default=True
+        Whether the parameters are common to all components.
 
     Examples
     --------
@@ -188,13 +210,48 @@ class Independent(Prior):
     >>> prior = Independent(Mixture((Normal(scale=0.2), Laplace()), weights=(0.8, 0.2)))
     """
 
-    law: Law
+    law: Law  # where parameters are not shared and p is known, its leaves have a leading axis of length p
+    components: int | None  # None: shared; 0: not shared, p not known yet; else p
     known_variance: ClassVar[float | None] = None  # of a symmetric law without parameters: saves computing it
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: Law, shared: bool = True) -> None:
         if not isinstance(law, Law):
             raise TypeError(f"law must be an object of noisyica.laws, such as Laplace(); got {law!r}.")
         self.law = law
+        self.components = None if shared else 0
+
+    # ---- parameters shared or not: these four are all that makes the difference
+
+    def for_components(self, p: int) -> Independent:
+        if self.components == 0:
+            return self._with(jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], p, 0), self.law), p)
+        if self.components not in (None, p):
+            raise ValueError(f"The prior has parameters for {self.components} components, but there are {p}.")
+        return self
+
+    def reordered(self, order: np.ndarray) -> Independent:
+        if not self.components:
+            return self
+        return self._with(jax.tree.map(lambda leaf: np.asarray(leaf)[order], self.law), len(order))
+
+    def _at(self, j: Array) -> Law:
+        """The law of component j."""
+        return jax.tree.map(lambda leaf: leaf[j], self.law) if self.components else self.law
+
+    def _whole(self) -> Law:
+        """The law whose answers to arrays (p, n) are those of each component's law to its row."""
+        return jax.tree.map(lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law) if self.components else self.law
+
+    def _each(self, ask: Any, *args: Any) -> Any:
+        """``ask(law, *args)`` of the law, or of each component's law (a leading axis, of the arguments, too)."""
+        return jax.vmap(ask)(self.law, *args) if self.components else ask(self.law, *args)
+
+    def _with(self, law: Law, components: int | None) -> Independent:
+        new = object.__new__(type(self))
+        new.law, new.components = law, components
+        return new
+
+    # ----
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -205,7 +262,7 @@ class Independent(Prior):
         return self.law.plain
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
-        return self.law.sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
+        return self._whole().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
 
     def blank(self, p: int, n: int, dtype: Any) -> Any:
         return np.zeros((p, n), dtype)
@@ -214,60 +271,60 @@ class Independent(Prior):
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
             b = c - row @ beta + a * beta[j]
-            return beta.at[j].set(_apart(j, self.law.draw, u, a, b)), None
+            return beta.at[j].set(_apart(j, self._at(j).draw, u, a, b)), None
 
         return _over_sites(site, key, self.law.n_uniforms, latent, channel)
 
     def ascend(self, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, _ = x
-            return beta.at[j].set(self.law.mode(a, c - row @ beta + a * beta[j])), None
+            return beta.at[j].set(self._at(j).mode(a, c - row @ beta + a * beta[j])), None
 
         return _over_sites(site, jax.random.key(0), 0, latent, channel)
 
     def mean_square(self) -> Array:
-        mean, variance = self.law.moments(0.0, 0.0)
-        return variance + mean * mean
+        mean, variance = self._each(lambda law: law.moments(0.0, 0.0))
+        return jnp.mean(variance + mean * mean)
 
     def metropolis(self, key: Array, latent: Array, channel: Channel) -> Array:
-        proposal = self.law.guarded()
         zero = jnp.zeros((), latent.dtype)
 
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
-            old = beta[j]
+            law, old = self._at(j), beta[j]
+            proposal = law.guarded()
             new = proposal.draw(u[1:], zero, jnp.zeros_like(old))
             b = c - row @ beta + a * old
             gain = (new - old) * (b - 0.5 * a * (new + old))
-            gain = gain + self.law.log_guard_ratio(new, proposal) - self.law.log_guard_ratio(old, proposal)
+            gain = gain + law.log_guard_ratio(new, proposal) - law.log_guard_ratio(old, proposal)
             return beta.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
 
-        return _over_sites(site, key, 1 + proposal.n_uniforms, latent, channel)
+        return _over_sites(site, key, 1 + self.law.n_uniforms, latent, channel)
 
     def coefficients(self, latent: Array) -> Array:
         return latent
 
     def log_density(self, beta: Array, offset: Array) -> Array:
-        return self.law.log_density(beta).sum(0)
+        return self._whole().log_density(beta).sum(0)
 
     def statistics(self, latent: Array, weight: Array) -> Any:
-        return jax.tree.map(lambda terms: (terms @ weight).sum(), self.law.statistics(latent))
+        def total(terms: Array) -> Array:
+            sums = jnp.broadcast_to(terms, latent.shape) @ weight
+            return sums if self.components else sums.sum()
+
+        return jax.tree.map(total, self._whole().statistics(latent))
 
     def mstep(self, statistics: Any) -> Independent:
-        return self._with(self.law.mstep(statistics))
-
-    def _with(self, law: Law) -> Independent:
-        new = object.__new__(type(self))
-        new.law = law
-        return new
+        return self._with(self._each(lambda law, sums: law.mstep(sums), statistics), self.components)
 
     def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array]:
+        law = self._whole()
         if self.smooth:
-            score = self.law.score(latent)
+            score = law.score(latent)
             weighted = score * weight
             return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum())
         # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
-        scale, count = (terms @ weight for terms in self.law.scale_statistics(latent))
+        scale, count = (terms @ weight for terms in law.scale_statistics(latent))
         signs = jnp.sign(latent) * weight
         total = weight.sum()
         H = signs @ latent.T
@@ -278,31 +335,47 @@ class Independent(Prior):
     def transform(self, latent: Array, W: Array) -> Array:
         return W @ latent
 
+    def _summary(self) -> tuple[float, float, float]:
+        """Variance, asymmetry and mean of a coefficient: averages, and the largest asymmetry, where components have laws of their own."""
+        variance, asymmetry, mean = self._each(_facts)
+        return float(np.mean(variance)), float(np.abs(asymmetry).max()), float(np.mean(mean))
+
     def variance(self) -> float:
-        return self.known_variance or float(_facts(self.law)[0])
+        return self.known_variance or self._summary()[0]
+
+    def mean(self) -> float:
+        return self._summary()[2]
+
+    def shifted(self) -> Independent:
+        return self._with(self.law.located(), self.components)
 
     @property
     def symmetric(self) -> bool:
-        return self.known_variance is not None or bool(abs(_facts(self.law)[1]) < 1e-5)
+        if self.law.location is not None:
+            return False
+        return self.known_variance is not None or self._summary()[1] < 1e-5
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         if type(self) is not Independent:
-            return super().parameters
+            location = self.law.location
+            return super().parameters | ({} if location is None else {"shift": np.asarray(location, float)})
         return {
             "".join(str(k) for k in path).strip("."): np.asarray(leaf, float)
             for path, leaf in jax.tree_util.tree_flatten_with_path(self.law)[0]
         }
 
     def __repr__(self) -> str:
-        return f"Independent(law={self.law!r})" if type(self) is Independent else super().__repr__()
+        own = "" if self.components is None else ", shared=False"
+        return f"Independent(law={self.law!r}{own})" if type(self) is Independent else super().__repr__()
 
 
 @jax.jit
-def _facts(law: Law) -> tuple[Array, Array]:
-    """The law's variance, and how different it is from its mirror image (in one compiled call: eager ones take seconds)."""
+def _facts(law: Law) -> tuple[Array, Array, Array]:
+    """The law's variance, how different it is from its mirror image, and its mean (in one compiled call: eager ones take seconds)."""
     up, down = law.log_normaliser(1.0, jnp.array([0.7, -0.7]))
-    return law.moments(0.0, 0.0)[1], up - down
+    mean, variance = law.moments(0.0, 0.0)
+    return variance, up - down, mean
 
 
 def _over_sites(site: Any, key: Array, n_uniforms: int, beta: Array, channel: Channel) -> Array:
@@ -324,7 +397,7 @@ class _Named(Independent):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _as_pytree("law")(cls)
+        _as_pytree("law", static="components")(cls)
 
 
 class Logistic(_Named):
@@ -363,11 +436,23 @@ class GaussianMixture(_Named):
         m_1 .. m_K.
     weights : sequence of K + 1 floats, summing to one
         w_0 .. w_K.
+    shared : bool, default=True
+        Whether means and weights are common to all components; otherwise they are where each component's begin.
+    symmetric : bool, default=True
+        If not, there are no classes at -m_k: N(m_k, 1) has weight w_k, and m_k may have any sign.
+
+    Examples
+    --------
+    >>> from noisyica import priors
+    >>> priors.GaussianMixture((-2.0, 3.0), (0.6, 0.2, 0.2), shared=False, symmetric=False).for_components(4).means.shape
+    (4, 2)
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("means", "weights")
 
-    def __init__(self, means: Sequence[float] = (2.0,), weights: Sequence[float] = (0.5, 0.5)) -> None:
+    def __init__(
+        self, means: Sequence[float] = (2.0,), weights: Sequence[float] = (0.5, 0.5), shared: bool = True, symmetric: bool = True
+    ) -> None:
         m, w = np.atleast_1d(np.asarray(means, float)), np.asarray(weights, float)
         if m.ndim != 1 or w.shape != (m.size + 1,):
             raise ValueError(
@@ -375,17 +460,28 @@ class GaussianMixture(_Named):
             )
         if not (np.isfinite(m).all() and (w >= 0).all() and abs(w.sum() - 1) < 1e-6):
             raise ValueError(f"GaussianMixture needs finite means and weights >= 0 that sum to one; got means={means}, weights={weights}.")
-        super().__init__(SymmetricNormals(m, w))
+        law = SymmetricNormals(m, w) if symmetric else Mixture((Normal(), *(FreeNormal(mean) for mean in m)), w)
+        super().__init__(law, shared)
+
+    @property
+    def starts(self) -> tuple[str, ...]:  # type: ignore[override]
+        # with classes of their own, components lose them from a poor start
+        return ("fastica",) if self.components is None else ("fastica", "pca", "rotation", "rotation")
 
     @property
     def means(self) -> np.ndarray:
-        """m_1 .. m_K."""
-        return np.asarray(self.law.means, float)  # type: ignore[attr-defined]
+        """m_1 .. m_K, of each component (a leading axis) where they are not shared."""
+        law = self._normals
+        return np.asarray(law.means if isinstance(law, SymmetricNormals) else np.stack([x.mean for x in law.laws[1:]], -1), float)
 
     @property
     def weights(self) -> np.ndarray:
-        """w_0 .. w_K."""
-        return np.asarray(self.law.weights, float)  # type: ignore[attr-defined]
+        """w_0 .. w_K, of each component (a leading axis) where they are not shared."""
+        return np.asarray(self._normals.weights, float)
+
+    @property
+    def _normals(self) -> Any:
+        return self.law.law if isinstance(self.law, laws.Shift) else self.law
 
 
 class _Censored(_Named):
@@ -449,11 +545,10 @@ def _probability(name: str, value: float, top: float) -> float:
 
 
 class TernaryState(NamedTuple):
-    """Signs y (p, n) in {-1, 0, 1}, the rows' scales s (n,) and offsets mu (n,; zero without an offset)."""
+    """Signs y (p, n) in {-1, 0, 1} and the rows' scales s (n,)."""
 
     y: Array
     s: Array
-    mu: Array
 
 
 @_as_pytree("_gamma")
@@ -477,22 +572,19 @@ class SingleScaleTernary(Prior):
         return float(self._gamma)  # type: ignore[arg-type]
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> TernaryState:
-        keys = split(key, 3)
+        keys = split(key, 2)
         (u,), (v,) = uniforms(keys[0], 1, (p, n), dtype), uniforms(keys[1], 1, (n,), dtype)
-        return TernaryState(self._ternary(u, self._gamma), -jnp.log(v), self._draw_offset(keys[2], n, dtype))
+        return TernaryState(self._ternary(u, self._gamma), -jnp.log(v))
 
     def blank(self, p: int, n: int, dtype: Any) -> Any:
-        return TernaryState(np.zeros((p, n), dtype), np.ones(n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
-
-    def _draw_offset(self, key: Array, n: int, dtype: Any) -> Array:
-        return jnp.zeros((n,), dtype)
+        return TernaryState(np.zeros((p, n), dtype), np.ones(n, dtype))  # type: ignore[arg-type]
 
     @staticmethod
     def _ternary(u: Array, gamma: ArrayLike) -> Array:
         return (u < gamma).astype(u.dtype) - (u > 1 - jnp.asarray(gamma)).astype(u.dtype)
 
     def gibbs(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
-        y, c = latent.y, channel.c - channel.c_one[:, None] * latent.mu
+        y, c = latent.y, channel.c
         log_odds = jnp.log(self._gamma) - jnp.log(1 - 2 * jnp.asarray(self._gamma))
         keys = split(key, 2)
 
@@ -524,21 +616,16 @@ class SingleScaleTernary(Prior):
         inputs = (indices, channel.G, jnp.diag(channel.G), c, u)
         (y, *_), _ = lax.scan(site, carry, inputs)
         quadratic, linear = self._forms(y, channel.G, c)
-        v = uniforms(keys[1], 3, latent.s.shape, y.dtype)
-        s = half_line_draw(v[0], jnp.maximum(quadratic, 0.0), linear - 1)
-        return TernaryState(y, s, self._offset_given(v[1:], s * y, channel))
+        (v,) = uniforms(keys[1], 1, latent.s.shape, y.dtype)
+        return TernaryState(y, half_line_draw(v, jnp.maximum(quadratic, 0.0), linear - 1))
 
     @staticmethod
     def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
         """y'Gy and y'c of each row."""
         return (y * (G @ y)).sum(0), (y * c).sum(0)
 
-    def _offset_given(self, u: tuple[Array, ...], beta: Array, channel: Channel) -> Array:
-        return jnp.zeros(beta.shape[1:], beta.dtype)
-
     def metropolis(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
-        y, s = latent.y, latent.s
-        c = channel.c - channel.c_one[:, None] * latent.mu
+        y, s, c = latent.y, latent.s, channel.c
         guard = jnp.clip(jnp.asarray(self._gamma), 0.01, 0.49)
         change = jnp.log(self._gamma / guard) - jnp.log((1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard))
         keys = split(key, 2)
@@ -554,23 +641,13 @@ class SingleScaleTernary(Prior):
         u = uniforms(keys[0], 2, y.shape, y.dtype)
         y = lax.scan(site, y, (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u))[0]
         quadratic, linear = self._forms(y, channel.G, c)
-        v = uniforms(keys[1], 5, s.shape, y.dtype)
+        v = uniforms(keys[1], 2, s.shape, y.dtype)
         new = -jnp.log(v[0])
         gain = (new - s) * (linear - 0.5 * quadratic * (new + s))
-        s = jnp.where(jnp.log(v[1]) < gain, new, s)
-        return TernaryState(y, s, self._offset_proposed(v[2:], latent.mu, s * y, channel))
-
-    def _offset_proposed(self, u: tuple[Array, ...], mu: Array, beta: Array, channel: Channel) -> Array:
-        return mu
+        return TernaryState(y, jnp.where(jnp.log(v[1]) < gain, new, s))
 
     def coefficients(self, latent: TernaryState) -> Array:
         return latent.s * latent.y
-
-    def offset(self, latent: TernaryState) -> Array:
-        return latent.mu
-
-    def with_offset(self, latent: TernaryState, offset: Array) -> TernaryState:
-        return latent._replace(mu=offset)
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         on = (beta != 0).sum(0)
@@ -585,9 +662,7 @@ class SingleScaleTernary(Prior):
         return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
 
     def mstep(self: Self, statistics: Array) -> Self:
-        leaves, structure = jax.tree.flatten(self)
-        gamma = keep_inside(statistics)[1] / 2
-        return jax.tree.unflatten(structure, [gamma, *leaves[1:]])
+        return jax.tree.unflatten(jax.tree.structure(self), [keep_inside(statistics)[1] / 2])
 
     def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array]:
         # the scale of a row is exponential of mean 1; rows with all signs zero say nothing of A
@@ -606,7 +681,7 @@ class SingleScaleTernary(Prior):
         return 4 * jnp.asarray(self._gamma)
 
     def ascend(self, latent: TernaryState, channel: Channel) -> TernaryState:
-        s, c = latent.s, channel.c - channel.c_one[:, None] * latent.mu
+        s, c = latent.s, channel.c
         cost = jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)  # of a sign that is not zero
 
         def site(y: Array, x: Any) -> tuple[Array, None]:
@@ -617,14 +692,152 @@ class SingleScaleTernary(Prior):
         y = lax.scan(site, latent.y, (jnp.arange(latent.y.shape[0]), channel.G, jnp.diag(channel.G), c))[0]
         quadratic, linear = self._forms(y, channel.G, c)
         s = jnp.where(quadratic > 0, jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, 1.0), s)
-        return TernaryState(y, s, self._offset_best(s * y, channel))
-
-    def _offset_best(self, beta: Array, channel: Channel) -> Array:
-        return jnp.zeros(beta.shape[1:], beta.dtype)
+        return TernaryState(y, s)
 
 
-@_as_pytree("_gamma", "offset_scale")
-class SingleScaleTernaryOffset(SingleScaleTernary):
+# ------------------------------------------------------------------------------------------------- a random offset of rows
+
+
+class OffsetState(NamedTuple):
+    """The latent variables of the prior inside, and the rows' offsets mu (n,)."""
+
+    inner: Any
+    mu: Array
+
+
+@_as_pytree("prior", "offset_scale")
+class Offset(Prior):
+    """Any prior plus a Laplacian offset mu on all of x, new for each row; there is no mu0 then.
+
+    Given beta, mu is a Laplace channel with a = 1'Sigma^-1 1 and b = 1'Sigma^-1 (x - A beta); given mu, beta sees A'Sigma^-1 (x - mu).
+
+    Parameters
+    ----------
+    prior : str, Prior or Law
+        Of the coefficients.
+    offset_scale : float
+        Mean of |mu|, in the units of x; learnt.
+
+    Examples
+    --------
+    >>> from noisyica import priors
+    >>> priors.Offset("bg", 2.0)
+    Offset(BernoulliGaussian(alpha=0.5), offset_scale=2)
+    """
+
+    has_offset: ClassVar[bool] = True
+    prior: Prior
+    offset_scale: ArrayLike
+
+    def __init__(self, prior: str | Prior | Law, offset_scale: float = 1.0) -> None:
+        self.prior = get(prior)
+        if self.prior.has_offset:
+            raise ValueError(f"{self.prior!r} has an offset already.")
+        if not (np.isfinite(offset_scale) and offset_scale > 0):
+            raise ValueError(f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}.")
+        self.offset_scale = float(offset_scale)
+
+    def _with(self: OffsetType, prior: Prior, offset_scale: ArrayLike) -> OffsetType:
+        return jax.tree_util.tree_unflatten(jax.tree.structure(self), jax.tree.leaves((prior, offset_scale)))
+
+    def _law(self) -> laws.Laplace:
+        return laws.Laplace(self.offset_scale)
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.prior.smooth
+
+    @property
+    def plain(self) -> bool:  # type: ignore[override]
+        return False
+
+    @property
+    def starts(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.prior.starts
+
+    @property
+    def symmetric(self) -> bool:
+        return self.prior.symmetric
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> OffsetState:
+        keys, zero = split(key, 2), jnp.zeros((), dtype)
+        return OffsetState(self.prior.start(keys[0], p, n, dtype), self._law().sample(keys[1], zero, zero, (n,)))
+
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        return OffsetState(self.prior.blank(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
+
+    @staticmethod
+    def _inside(channel: Channel, mu: Array) -> Channel:
+        """What is left for the coefficients."""
+        return channel._replace(c=channel.c - channel.c_one[:, None] * mu)
+
+    def gibbs(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
+        keys, law = split(key, 2), self._law()
+        inner = self.prior.gibbs(keys[0], latent.inner, self._inside(channel, latent.mu))
+        u = uniforms(keys[1], law.n_uniforms, latent.mu.shape, latent.mu.dtype)
+        return OffsetState(inner, law.draw(u, channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+
+    def metropolis(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
+        keys, law, mu = split(key, 2), self._law(), latent.mu
+        inner = self.prior.metropolis(keys[0], latent.inner, self._inside(channel, mu))
+        v, *u = uniforms(keys[1], 1 + law.n_uniforms, mu.shape, mu.dtype)
+        new = law.draw(tuple(u), jnp.zeros((), mu.dtype), jnp.zeros_like(mu))
+        b = channel.x_one - channel.c_one @ self.prior.coefficients(inner)
+        gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
+        return OffsetState(inner, jnp.where(jnp.log(v) < gain, new, mu))
+
+    def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:
+        inner = self.prior.ascend(latent.inner, self._inside(channel, latent.mu))
+        return OffsetState(inner, self._law().mode(channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+
+    def coefficients(self, latent: OffsetState) -> Array:
+        return self.prior.coefficients(latent.inner)
+
+    def offset(self, latent: OffsetState) -> Array:
+        return latent.mu
+
+    def with_offset(self, latent: OffsetState, offset: Array) -> OffsetState:
+        return latent._replace(mu=offset)
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        return self.prior.log_density(beta, jnp.zeros_like(offset)) + self._law().log_density(offset)
+
+    def statistics(self, latent: OffsetState, weight: Array) -> Any:
+        """Those of the prior inside, the sum of |mu|, and the count."""
+        return self.prior.statistics(latent.inner, weight), (jnp.abs(latent.mu) * weight).sum(), weight.sum()
+
+    def mstep(self: OffsetType, statistics: Any) -> OffsetType:
+        inner, size, count = statistics
+        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
+
+    def expansion(self, latent: OffsetState, weight: Array) -> tuple[Array, Array, Array]:
+        return self.prior.expansion(latent.inner, weight)
+
+    def transform(self, latent: OffsetState, W: Array) -> OffsetState:
+        return latent._replace(inner=self.prior.transform(latent.inner, W))
+
+    def variance(self) -> float:
+        return self.prior.variance()
+
+    def mean_square(self) -> Array:
+        return self.prior.mean_square()
+
+    def rescaled(self: OffsetType, factor: float) -> OffsetType:
+        return self._with(self.prior, np.asarray(self.offset_scale, float) / factor)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        return {**self.prior.parameters, "offset_scale": np.asarray(self.offset_scale, float)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.prior!r}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]
+
+
+OffsetType = TypeVar("OffsetType", bound=Offset)
+
+
+@_as_pytree("prior", "offset_scale")
+class SingleScaleTernaryOffset(Offset):
     """TEoff-ICA: TE-ICA plus a Laplacian offset mu on all of x, and no mu0.
 
     Parameters
@@ -634,39 +847,20 @@ class SingleScaleTernaryOffset(SingleScaleTernary):
         Mean of |mu|, in the units of x; fixed (the paper takes 1).
     """
 
-    has_offset: ClassVar[bool] = True
-
     def __init__(self, gamma: float = 0.25, offset_scale: float = 1.0) -> None:
-        super().__init__(gamma)
-        if not (np.isfinite(offset_scale) and offset_scale > 0):
-            raise ValueError(f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}.")
-        self.offset_scale: ArrayLike = float(offset_scale)
+        super().__init__(SingleScaleTernary(gamma), offset_scale)
 
-    def _law(self) -> laws.Laplace:
-        return laws.Laplace(self.offset_scale)
+    @property
+    def gamma(self) -> float:
+        """P(Y = 1) = P(Y = -1)."""
+        return self.prior.gamma  # type: ignore[attr-defined]
 
-    def _draw_offset(self, key: Array, n: int, dtype: Any) -> Array:
-        zero = jnp.zeros((), dtype)
-        return self._law().sample(key, zero, zero, (n,))
+    def mstep(self, statistics: Any) -> SingleScaleTernaryOffset:
+        return self._with(self.prior.mstep(statistics[0]), self.offset_scale)
 
-    def _offset_given(self, u: tuple[Array, ...], beta: Array, channel: Channel) -> Array:
-        return self._law().draw(u, channel.one_one, channel.x_one - channel.c_one @ beta)
-
-    def _offset_proposed(self, u: tuple[Array, ...], mu: Array, beta: Array, channel: Channel) -> Array:
-        zero = jnp.zeros((), mu.dtype)
-        new = self._law().draw(u[1:], zero, jnp.zeros_like(mu))
-        b = channel.x_one - channel.c_one @ beta
-        gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
-        return jnp.where(jnp.log(u[0]) < gain, new, mu)
-
-    def _offset_best(self, beta: Array, channel: Channel) -> Array:
-        return self._law().mode(channel.one_one, channel.x_one - channel.c_one @ beta)
-
-    def log_density(self, beta: Array, offset: Array) -> Array:
-        return super().log_density(beta, offset) + self._law().log_density(offset)
-
-    def rescaled(self, factor: float) -> SingleScaleTernaryOffset:
-        return SingleScaleTernaryOffset(self.gamma, float(self.offset_scale) / factor)  # type: ignore[arg-type]
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        return self.prior.parameters
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(gamma={self.gamma:.4g}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]
@@ -721,10 +915,12 @@ def to_plain(value: Any) -> Any:
         fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
         return {"type": type(value).__name__, **fields}
     if isinstance(value, Independent):
-        return {"prior": type(value).__name__, "law": to_plain(value.law)}
-    if isinstance(value, SingleScaleTernary):
-        plain = {"prior": type(value).__name__, "gamma": value.gamma}
-        return plain | ({"offset_scale": float(value.offset_scale)} if isinstance(value, SingleScaleTernaryOffset) else {})  # type: ignore[arg-type]
+        return {"prior": type(value).__name__, "law": to_plain(value.law), "components": value.components}
+    if isinstance(value, (SingleScaleTernary, SingleScaleTernaryOffset)):
+        own = {"offset_scale": float(value.offset_scale)} if isinstance(value, Offset) else {}  # type: ignore[arg-type]
+        return {"prior": type(value).__name__, "gamma": value.gamma, **own}
+    if isinstance(value, Offset):
+        return {"prior": type(value).__name__, "inner": to_plain(value.prior), "offset_scale": float(value.offset_scale)}  # type: ignore[arg-type]
     if isinstance(value, (tuple, list)):
         return [to_plain(v) for v in value]
     return np.asarray(value, float).tolist()
@@ -736,11 +932,14 @@ def from_plain(plain: Any) -> Any:
         cls = REGISTRY[plain["prior"]]
         if issubclass(cls, Independent):
             prior = object.__new__(cls)
-            prior.law = from_plain(plain["law"])
+            prior.law, prior.components = from_plain(plain["law"]), plain["components"]
             return prior
+        if "inner" in plain:
+            return cls(from_plain(plain["inner"]), plain["offset_scale"])  # type: ignore[call-arg]
         return cls(**{k: v for k, v in plain.items() if k != "prior"})
     if isinstance(plain, dict):
         return laws.REGISTRY[plain["type"]](**{k: from_plain(v) for k, v in plain.items() if k != "type"})
     if isinstance(plain, list):
-        return tuple(from_plain(v) for v in plain)
+        values = [from_plain(v) for v in plain]
+        return tuple(values) if any(isinstance(v, Law) for v in values) else np.asarray(values, float)
     return plain

@@ -1,0 +1,92 @@
+"""Variants of the mean (shifted coefficients, random offsets) and parameters that are each component's own."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from noisyica import Model, NoisyICA, laws, priors
+from tests.tools import matched_cosine
+
+N, D, P = 1000, 20, 3
+
+
+def data(prior, seed=0):
+    model = Model(np.random.default_rng(seed).normal(size=(D, P)), None, 0.25, prior)
+    return model, model.sample(N, random_state=seed)[0]
+
+
+SHIFTED = {
+    "bg": priors.BernoulliGaussian(0.5, 2.0),
+    "lap": laws.Shift(laws.Laplace(), 2.0),
+    "et": laws.Mixture((laws.Dirac(), laws.Shift(laws.Laplace(), 2.0)), (0.5, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_shift_is_learnt(name):
+    model, X = data(SHIFTED[name])
+    ica = NoisyICA(P, prior=name, mean="shift", max_iter=400, tol=0, random_state=0).fit(X)
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.99
+    assert not ica.mean_.any()
+    shift = ica.prior_.parameters["shift"]
+    assert ica.history_["shift"][-1] == pytest.approx(shift)
+    # A's scale and the shift go together: four standard errors, with as much again for the scale's own
+    assert shift == pytest.approx(2.0, abs=8 * np.sqrt(2 / (N * P / 2)))
+
+
+def test_only_locations_can_be_shifted():
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    for prior in ("te", "eg", laws.Mixture((laws.Normal(), laws.Laplace()), (0.5, 0.5))):
+        with pytest.raises(ValueError, match="choose"):
+            NoisyICA(2, prior=prior, mean="shift").fit(X)
+
+
+def test_offset_is_learnt(tmp_path):
+    model, X = data(priors.Offset(priors.BernoulliGaussian(0.4), 3.0))
+    ica = NoisyICA(P, mean="offset", max_iter=600, tol=0, random_state=0).fit(X)
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.98
+    assert ica.prior_.parameters["offset_scale"] == pytest.approx(3.0, abs=4 * 3.0 / np.sqrt(N))  # |mu| is exponential
+    assert ica.prior_.parameters["alpha"] == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / N))
+    ica.save(tmp_path / "offset.npz")
+    again = NoisyICA.load(tmp_path / "offset.npz")
+    np.testing.assert_array_equal(again.transform(X[:20]), ica.transform(X[:20]))
+    with pytest.raises(ValueError, match="offset already"):
+        priors.Offset("teoff")
+
+
+def test_components_have_their_own_parameters(tmp_path):
+    rng = np.random.default_rng(0)
+    alphas = np.array([0.15, 0.5, 0.85])
+    prior = priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False)
+    beta = rng.normal(size=(N, P)) * (rng.random((N, P)) < alphas)
+    A = rng.normal(size=(D, P))
+    X = beta @ A.T + 0.5 * rng.normal(size=(N, D))
+    ica = NoisyICA(P, prior=prior, max_iter=400, tol=0, random_state=0).fit(X)
+    weights = ica.prior_.parameters["weights"]
+    assert weights.shape == (P, 2)
+    cosine = np.abs(ica.components_ @ A) / np.linalg.norm(ica.components_, axis=1)[:, None] / np.linalg.norm(A, axis=0)
+    mine, true = linear_sum_assignment(-cosine)
+    assert cosine[mine, true].min() > 0.97
+    # four standard errors of a share, doubled since on and off are not seen
+    np.testing.assert_array_less(np.abs(weights[mine, 1] - alphas[true]), 8 * np.sqrt(0.25 / N))
+    ica.save(tmp_path / "own.npz")
+    np.testing.assert_array_equal(NoisyICA.load(tmp_path / "own.npz").transform(X[:20]), ica.transform(X[:20]))
+    with pytest.raises(ValueError, match="3 components, but there are 2"):
+        Model(A[:, :2], None, 0.25, ica.prior_)
+
+
+def test_classes_of_their_own():
+    """IFA in general: classes that are not symmetric, for each component; the class at zero stays there."""
+    rng = np.random.default_rng(1)
+    m, w = np.array([3.0, 4.0, 5.0]), np.array([0.2, 0.3, 0.1])
+    beta = rng.normal(size=(N, P)) + m * (rng.random((N, P)) < w)
+    A = rng.normal(size=(D, P))
+    X = beta @ A.T + 0.5 * rng.normal(size=(N, D))
+    prior = priors.GaussianMixture((2.0,), (0.5, 0.5), shared=False, symmetric=False)
+    ica = NoisyICA(P, prior=prior, max_iter=400, tol=0, random_state=0).fit(X)
+    cosine = ica.components_ @ A / np.linalg.norm(ica.components_, axis=1)[:, None] / np.linalg.norm(A, axis=0)
+    mine, true = linear_sum_assignment(-np.abs(cosine))
+    assert np.abs(cosine[mine, true]).min() > 0.97
+    assert (cosine[mine, true] > 0).all()  # no class is at minus its mean, which tells the sign
+    np.testing.assert_allclose(ica.prior_.means[mine, 0], m[true], rtol=0.15)
+    np.testing.assert_allclose(ica.prior_.weights[mine, 1], w[true], atol=8 * np.sqrt(0.25 / N))
