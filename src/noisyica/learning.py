@@ -19,7 +19,9 @@ the components' scales follow the law's own score to the end.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -28,7 +30,7 @@ import numpy as np
 from jax import lax
 
 from noisyica import enumeration
-from noisyica._array import Compiled, cast, to_numpy
+from noisyica._array import Compiled, cast, double_precision, to_numpy
 from noisyica.priors import Prior
 from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
 
@@ -348,7 +350,12 @@ class Run(NamedTuple):
 def _advance_together(
     states: State, data: Data, keys: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
-    return jax.vmap(lambda state, key: _advance(state, data, key, count, schedule, settings, length))(states, keys)
+    # all are at the same iteration: what is done in some iterations only stays a branch
+    axes: Any = State(None, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
+    together: Any = jax.vmap(
+        lambda state, key: _advance(state, data, key, count, schedule, settings, length), in_axes=(axes, 0), out_axes=(axes, 0)
+    )
+    return together(states, keys)
 
 
 advance_together = Compiled(_advance_together, ("settings", "length"))
@@ -364,35 +371,65 @@ def learn(
     watch: Callable[[int, list[Run]], bool] | None = None,
 ) -> list[Run]:
     """Iterate ``max_iter`` times from each start, all together, in chunks; ``watch(t, runs)``, called after each, may end them."""
-    together = len(starts) > 1
-    keys = jnp.stack([key, *jax.random.split(jax.random.fold_in(key, 1), len(starts) - 1)]) if together else key
+    keys = [key, *jax.random.split(jax.random.fold_in(key, 1), len(starts) - 1)]
     begun = [begin(data, start, settings) for start in starts]
-    state = jax.tree.map(lambda *leaves: np.stack(leaves), *begun) if together else begun[0]
-    run = advance_together if together else advance
+    groups = [_Group([begun[i] for i in part], [keys[i] for i in part]) for part in _parts(len(starts))]
     count, d, size = data.sizes
     quick = starts[0].prior.plain or count * size * starts[0].A.shape[1] <= SMALL
     work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * settings.draws * len(starts)
     length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks
-    pieces: list[dict[str, np.ndarray]] = []
     done = 0
-    while done < max_iter:
-        now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
-        state, record = run(state, data, keys, jnp.asarray(now), schedule, settings, length, quick=quick)
-        pieces.append({name: (np.asarray(values) if together else np.asarray(values)[None])[:, :now] for name, values in record.items()})
-        done += now
-        runs = _separate(state, pieces, len(starts))
-        if watch is not None and watch(done, runs):
-            break
+    with ThreadPoolExecutor(len(groups)) as pool:
+        while done < max_iter:
+            now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
+            go = double_precision(functools.partial(_Group.advance, data=data, how=(schedule, settings, length), now=now, quick=quick))
+            list((pool.map if len(groups) > 1 else map)(go, groups))
+            done += now
+            runs = [run for group in groups for run in group.runs()][: len(starts)]
+            if watch is not None and watch(done, runs):
+                break
     return runs
 
 
-def _separate(state: State, pieces: list[dict[str, np.ndarray]], count: int) -> list[Run]:
-    """The runs one by one, from states and pieces of history with a leading axis (states only where there are several)."""
-    history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
-    if count > 1:
-        state = jax.tree.map(np.asarray, state)  # of which parts are views
-    states = [jax.tree.map(lambda leaf, i=i: leaf[i], state) for i in range(count)] if count > 1 else [state]
-    return [Run(one, {name: values[i] for name, values in history.items()}) for i, one in enumerate(states)]
+def _parts(count: int) -> list[list[int]]:
+    """Which starts run in one compiled call.
+
+    On the CPU several starts go in two calls at the same time, whatever the number of cores (rounding may depend on it): small arrays
+    keep one core busy at best. Both take as many, so that one compilation serves: the last may be there twice.
+    """
+    if count < 4 or jax.default_backend() != "cpu":
+        return [list(range(count))]
+    half = (count + 1) // 2
+    return [list(range(half)), [*range(half, count), *(count % 2) * [count - 1]]]
+
+
+class _Group:
+    """Runs that advance together, and their history."""
+
+    def __init__(self, begun: list[State], keys: list[Array]) -> None:
+        self._count = len(begun)
+        self._state, self._keys = begun[0], keys[0]
+        if self._count > 1:
+            self._state, self._keys = jax.tree.map(lambda *leaves: np.stack(leaves), *begun)._replace(t=begun[0].t), jnp.stack(keys)
+        self._pieces: list[dict[str, np.ndarray]] = []
+
+    def advance(self, data: Data, how: tuple[Schedule, Settings, int], now: int, quick: bool) -> None:
+        compiled = advance if self._count == 1 else advance_together
+        self._state, record = jax.block_until_ready(compiled(self._state, data, self._keys, jnp.asarray(now), *how, quick=quick))
+        history = {
+            name: np.asarray(values).reshape(self._count, how[-1], *values.shape[1 + (self._count > 1) :])
+            for name, values in record.items()
+        }
+        self._pieces.append({name: values[:, :now] for name, values in history.items()})
+
+    def runs(self) -> list[Run]:
+        """The runs one by one."""
+        history = {name: np.concatenate([piece[name] for piece in self._pieces], axis=1) for name in self._pieces[0]}
+        states = [self._state]
+        if self._count > 1:
+            alone = jax.tree.map(np.asarray, self._state._replace(t=()))  # type: ignore[arg-type]  # of which parts are views; t is common to all
+            states = [jax.tree.map(lambda leaf, i=i: leaf[i], alone)._replace(t=self._state.t) for i in range(self._count)]
+        return [Run(one, {name: values[i] for name, values in history.items()}) for i, one in enumerate(states)]
 
 
 def best_start(
