@@ -38,7 +38,7 @@ def iteration_time(X, p, name, iterations):
         prior = priors.get(name)
         A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
         start = cast(Parameters(A, np.zeros(X.shape[1]), X.var(), prior), float)
-        settings = Settings("saem", "gibbs", not prior.has_offset, 1, "float32", hidden=True)
+        settings = Settings("saem", "gibbs", not prior.has_offset, False, "float32", hidden=True)
         key = jax.random.key(0)
         quick = prior.plain or p * len(X) <= learning.SMALL
         state = learning.begin(data, start, settings)

@@ -1,9 +1,10 @@
 """Algorithms, restarts, and what the history says."""
 
+import jax
 import numpy as np
 import pytest
 
-from noisyica import NoisyICA
+from noisyica import NoisyICA, learning
 from noisyica.monitor import Monitor, convergence_time, similarity
 from tests.tools import matched_cosine, simulate
 
@@ -96,3 +97,55 @@ def test_convergence_time_and_similarity():
     np.testing.assert_allclose(similarity(A, [-A[:, ::-1], A]), 1.0)
     B = np.column_stack([A[:, 0], A[:, 1] + A[:, 2], A[:, 1] - A[:, 2]])
     np.testing.assert_allclose(similarity(A, [B])[0], [1.0, np.sqrt(0.5), np.sqrt(0.5)])
+
+
+def test_weights_count_rows():
+    """Rows of weight 2 count twice, those of weight 0 not at all: the same mean, and estimates within a few standard errors."""
+    model, X = simulate("bg", n=600, d=12, p=2, sigma=0.5)
+    weight = np.repeat([0.0, 1.0, 2.0], 200)
+    X[:200] = 1e3  # which nobody must see
+    weighted = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(X, sample_weight=weight)
+    repeated = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(np.repeat(X, weight.astype(int), axis=0))
+    assert weighted.noise_variance_ == pytest.approx(repeated.noise_variance_, rel=0.01)
+    assert matched_cosine(weighted.mixing_, repeated.mixing_) > 0.999
+    errors, others = weighted.standard_errors_, repeated.standard_errors_
+    np.testing.assert_allclose(weighted.mean_, repeated.mean_, atol=0.5 * errors["mean"].max())
+    assert errors["mixing"].mean() == pytest.approx(others["mixing"].mean(), rel=0.1)
+    with pytest.raises(ValueError, match="sample_weight must be 600 finite numbers"):
+        NoisyICA(2).fit(X, sample_weight=-weight)
+    with pytest.raises(TypeError):
+        NoisyICA(2).fit(X, simple_weight=weight)
+
+
+def test_draws_of_mcem_may_grow():
+    schedule = learning.Schedule(10, 0.9, (2, 20), 10)
+    assert [int(schedule.sweeps(t)) for t in (0, 3, 9)] == [2, 8, 20]
+    model, X = simulate("bg", n=300, d=12, p=2, sigma=0.5)
+    fits = [
+        NoisyICA(2, algorithm="mcem", mixing_prior=None, n_draws=n, tol=0, max_iter=80, random_state=0).fit(X).history_["alpha"][-20:]
+        for n in ((1, 40), 1)
+    ]
+    assert fits[0].std() < 0.5 * fits[1].std()  # a seventh, by the number of draws
+    for wrong in ((1, 2, 3), (0, 5), "many"):
+        with pytest.raises(ValueError, match="n_draws"):
+            NoisyICA(2, algorithm="mcem", n_draws=wrong).fit(X)
+
+
+def test_boundaries_send_a_run_back_to_its_start():
+    _, X = simulate("bg", n=300, d=12, p=2, sigma=0.5)
+    ica = NoisyICA(2, boundaries=True, tol=0, max_iter=60, random_state=0).fit(X)
+    free = NoisyICA(2, tol=0, max_iter=60, random_state=0).fit(X)
+    assert not ica.history_["returns"].any()
+    np.testing.assert_array_equal(ica.components_, free.components_)
+
+    ones = jax.tree.map(np.ones_like, np.ones(3))
+    state = learning.State(np.asarray(5), ones, 200 * ones, ones, None, None, (np.asarray(0), 2 * ones, ones, 3 * ones, None))
+    far = learning.truncated(state, 200 * ones, np.asarray(1.0))
+    assert int(far.home[0]) == 1  # outside 100 (1 + |ones|)
+    np.testing.assert_array_equal(far.parameters, 2 * ones)
+    np.testing.assert_array_equal(far.latent, 3 * ones)
+    jumped = learning.truncated(state._replace(statistics=50 * ones), 0 * ones, np.asarray(0.01))
+    assert int(jumped.home[0]) == 1
+    near = learning.truncated(state._replace(statistics=50 * ones), 49 * ones, np.asarray(0.01))
+    assert int(near.home[0]) == 0
+    np.testing.assert_array_equal(near.parameters, ones)

@@ -73,8 +73,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     n_init : int, default=1
         Number of starts, learnt from together; the result is that of greatest likelihood. Those after the first are random rotations of
         the principal components.
-    n_draws : int, default=10
-        Sweeps an iteration of "mcem".
+    n_draws : int or (int, int), default=10
+        Sweeps an iteration of "mcem"; two numbers: in the first and in the last of ``max_iter`` iterations, growing evenly.
     burn_in : float, default=0.5
         Share of ``max_iter`` during which the step is 1.
     kappa : float, default=0.9
@@ -90,6 +90,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Decides everything random.
     verbose : bool, default=True
         Show progress on a terminal when the fit takes more than a second.
+    boundaries : bool, default=False
+        Truncate on random boundaries, as the paper's convergence theorem has it: a run whose statistics leave a ball, or jump, returns to
+        its start, and the ball doubles. ``history_`` counts the "returns".
     warm_start : bool, default=False
         Start from the parameters of the last fit where they have the same shape.
     callback : callable, optional
@@ -148,7 +151,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         mixing_prior: str | None = "normal",
         init: Any = "auto",
         n_init: int = 1,
-        n_draws: int = 10,
+        n_draws: int | tuple[int, int] = 10,
         burn_in: float = 0.5,
         kappa: float = 0.9,
         max_iter: int = 1000,
@@ -156,6 +159,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         dtype: str = "float32",
         random_state: RandomState = None,
         verbose: bool = True,
+        boundaries: bool = False,
         warm_start: bool = False,
         callback: Callable[[int, Model], bool | None] | None = None,
     ) -> None:
@@ -176,13 +180,14 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
+        self.boundaries = boundaries
         self.warm_start = warm_start
         self.callback = callback
 
     # ------------------------------------------------------------------------------------------------------- fit
 
     @double_precision
-    def fit(self, X: Any, y: Any = None) -> NoisyICA:
+    def fit(self, X: Any, y: Any = None, **weights: Any) -> NoisyICA:
         """Learn the components.
 
         Parameters
@@ -190,6 +195,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X : array (n, d)
             Missing entries are NaN.
         y : ignored
+        sample_weight : array (n,), optional
+            How many rows each row counts for. (Not in the signature: scikit-learn takes what is there for a promise that a row of weight
+            2 does the same as two rows, to the last digit, and those would have different random numbers.)
 
         Returns
         -------
@@ -200,18 +208,22 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
         prior = self._prior(X)
         free_mean = self.mean == "free" and not prior.has_offset
+        X, weight = _weighted(X, **weights)
         original = check_observed(X, axis=0)
-        X, centre, unit = _standardise(original, free_mean)
+        X, centre, unit = _standardise(original, free_mean, weight)
         prior = prior.rescaled(unit)
         rng = check_random_state(self.random_state)
         key = jax.random.key(rng.randint(2**31 - 1))
+        share = None if weight is None else weight / weight.sum()
         filled = initialise.fill(X)
+        if share is not None:  # what starts are made of knows no weights
+            filled = filled[rng.choice(len(X), len(X), p=share)]
         p = self._number_of_components(filled)
         prior = prior.for_components(p)
-        settings = self._settings(prior, p, free_mean, filled is not X)
-        schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa))
+        settings = self._settings(prior, p, free_mean, bool(np.isnan(X).any()))
+        schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa), self._sweeps(), self.max_iter)
         monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in range(self.n_init)]
-        rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=False)]
+        rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
 
         def score(parameters: Parameters) -> float:
             return float(_model(parameters, np.zeros(X.shape[1]), 1.0).log_likelihood(rows, 100, 1).mean())
@@ -225,14 +237,14 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 return bool(told) or all(at_rest)
 
             reporter.update(0, "looking for a start")
-            data = learning.prepare(X, self.dtype)
+            data = learning.prepare(X, self.dtype, weight)
             candidates = self._starts(filled, p, prior, centre, unit, rng)
-            starts = [learning.best_start(data, candidates, key, settings._replace(algorithm="saem", draws=1), score)]
+            starts = [learning.best_start(data, candidates, key, settings._replace(algorithm="saem", several=False, bounded=False), score)]
             starts += [_start(filled, p, prior, "rotation", rng) for _ in range(self.n_init - 1)]
             runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
         best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
         self._finish(runs[best], centre, unit, float(data.blocks.sum_xx.sum()))
-        self._training = (original, free_mean, settings.hidden)
+        self._training = (original, weight, free_mean, settings.hidden)
         if len(runs) > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
             self.stability_ = similarity(self.mixing_, others)
@@ -265,9 +277,18 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             enumeration.check(prior, p)
             if missing:
                 raise ValueError("algorithm='em' takes no missing values: the others do ('saem', 'mcem', 'fam-em').")
-        draws = self.n_draws if self.algorithm == "mcem" else 1
+        several = max(self._sweeps()) > 1
         hidden = self.mixing_prior == "normal" and stochastic  # the others have no draws of A: they are maximum likelihood
-        return Settings(self.algorithm, self.sampler, free_mean, draws, self.dtype, hidden, self.noise == "diagonal")
+        return Settings(
+            self.algorithm, self.sampler, free_mean, several, self.dtype, hidden, self.noise == "diagonal", bool(self.boundaries)
+        )
+
+    def _sweeps(self) -> tuple[int, int]:
+        """Sweeps in the first and in the last iteration."""
+        if self.algorithm != "mcem":
+            return (1, 1)
+        first, last = self.n_draws if isinstance(self.n_draws, (tuple, list)) else (self.n_draws, self.n_draws)
+        return int(first), int(last)
 
     def _check_parameters(self) -> None:
         for name, allowed in _CHOICES.items():
@@ -282,10 +303,12 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise TypeError(f"n_components must be a positive integer or 'auto'; got {n!r}, a {type(n).__name__}.")
         elif n < 1:
             raise ValueError(f"n_components must be at least 1; got {n}.")
-        for name, least in (("max_iter", 1), ("n_draws", 1), ("n_init", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        for name in ("max_iter", "n_init"):
+            if not _is_count(getattr(self, name)):
+                raise ValueError(f"{name} must be an integer of at least 1; got {getattr(self, name)!r}.")
+        draws = self.n_draws
+        if not (_is_count(draws) or (isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws)))):
+            raise ValueError(f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}.")
         for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
             value = getattr(self, name)
             if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
@@ -359,8 +382,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 raise AttributeError(
                     "standard_errors_ needs the training data, which are not kept in files: read it before saving or pickling."
                 )
-            X, free_mean, hidden = self._training
-            self._standard_errors = standard_errors(self.model_, X, free_mean, hidden)
+            self._standard_errors = standard_errors(self.model_, *self._training)
         return self._standard_errors
 
     def __getstate__(self) -> dict[str, Any]:
@@ -476,7 +498,24 @@ def _start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.Rand
     return cast(Parameters(A, np.zeros(X.shape[1]), noise, prior), float)  # type: ignore[arg-type]
 
 
-def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray, float]:
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _weighted(X: np.ndarray, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows that count, and for how many (None: for one each)."""
+    if sample_weight is None:
+        return X, None
+    weight = np.asarray(sample_weight, float)
+    if weight.shape != (len(X),) or not np.isfinite(weight).all() or (weight < 0).any() or (weight > 0).sum() < 2:
+        raise ValueError(
+            f"sample_weight must be {len(X)} finite numbers >= 0, one for each row of X, at least two of them positive; "
+            f"got shape {weight.shape}."
+        )
+    return X[weight > 0], weight[weight > 0]
+
+
+def _standardise(X: np.ndarray, free_mean: bool, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, float]:
     """Rows with their mean removed (if it is free), in units of their root mean square; the mean, and the unit.
 
     Dividing by the largest entry first keeps squares of huge and tiny data within range.
@@ -485,7 +524,9 @@ def _standardise(X: np.ndarray, free_mean: bool) -> tuple[np.ndarray, np.ndarray
     if size == 0:
         raise ValueError("All entries of X are zero: there is nothing to decompose.")
     X = np.asarray(X, np.float64) / size
-    centre = np.nanmean(X, 0) if free_mean else np.zeros(X.shape[1])
+    centre = np.zeros(X.shape[1])
+    if free_mean:
+        centre = np.nanmean(X, 0) if weight is None else np.ma.filled(np.ma.average(np.ma.masked_invalid(X), 0, weight))
     X = X - centre
     rms = float(np.sqrt(np.nanmean(np.square(X))))
     if rms < 1e-13 or not (np.nanmax(X, 0) > np.nanmin(X, 0)).any():
@@ -512,6 +553,8 @@ def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, orde
         # expected log density of x given its coefficients, at the M-step's optimum, for a row
         "gaussian_log_likelihood": -0.5 * d * (np.log(2 * np.pi * noise) + 1),
     }
+    if "returns" in raw:
+        table["returns"] = raw["returns"]
     count = sum(name.startswith("prior") for name in raw)
     rows = [learning.prior_with(prior, [raw[f"prior{i}"][t] for i in range(count)]).parameters for t in range(len(noise))]
     for name in rows[0]:

@@ -48,17 +48,25 @@ class Settings(NamedTuple):
     algorithm: str
     sampler: str
     free_mean: bool
-    draws: int
+    several: bool  # whether an iteration takes more than one sweep (MCEM)
     dtype: str
     hidden: bool = False  # whether A is drawn
     diagonal: bool = False  # whether each column of x has a noise variance of its own
+    bounded: bool = False  # whether statistics are truncated on random boundaries
 
 
 class Schedule(NamedTuple):
-    """SAEM's step sizes: 1 for ``burn_in`` iterations, then (t - burn_in + 1)^-kappa."""
+    """SAEM's step sizes: 1 for ``burn_in`` iterations, then (t - burn_in + 1)^-kappa. And MCEM's sweeps, growing evenly to ``end``."""
 
     burn_in: int
     kappa: float
+    draws: tuple[int, int] = (1, 1)
+    end: int = 1
+
+    def sweeps(self, t: Array) -> Array:
+        """The number of sweeps in iteration t."""
+        first, last = self.draws
+        return jnp.round(first + (last - first) * t / jnp.maximum(self.end - 1, 1)).astype(int)
 
     def coarse(self, t: Array) -> Array:
         """How much of a rotation that is not the likelihood's own to take: it fades out by the end of burn-in."""
@@ -78,6 +86,7 @@ class State(NamedTuple):
     latent: Any  # leading axis: blocks
     x: Any = None  # the rows with their missing entries filled in, where there are any
     signal: Any = None  # what this iteration's draws alone say: stationary once the parameters are
+    home: Any = None  # truncation: how often it was needed, and the parameters, statistics, latent variables and x to return to
 
     @property
     def estimate(self) -> Parameters:
@@ -108,12 +117,13 @@ def _padded(n: int) -> int:
     return -(-n // step) * step
 
 
-def prepare(X: np.ndarray, dtype: str) -> Data:
+def prepare(X: np.ndarray, dtype: str, weights: np.ndarray | None = None) -> Data:
     """Put rows (already centred and scaled) into transposed blocks; the last block is filled up with rows of weight 0.
 
-    Missing entries are NaN.
+    Missing entries are NaN. ``weights`` says how many rows each counts for.
     """
     n, d = X.shape
+    share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     count = max(1, -(-n // BLOCK))
     size = _padded(n) if count == 1 else BLOCK
     x = np.zeros((count, d, size))
@@ -121,7 +131,7 @@ def prepare(X: np.ndarray, dtype: str) -> Data:
     for i in range(count):
         rows = X[i * size : (i + 1) * size]
         x[i, :, : len(rows)] = rows.T
-        weight[i, : len(rows)] = 1.0 / n
+        weight[i, : len(rows)] = share[i * size : (i + 1) * size]
     missing = np.isnan(x)
     x[missing] = 0.0
     sum_x, sum_xx = np.einsum("kdn,kn->kd", x, weight), np.einsum("kdn,kn->kd", x * x, weight)
@@ -129,7 +139,7 @@ def prepare(X: np.ndarray, dtype: str) -> Data:
     floor = (1e-7 if dtype == "float32" else 1e-13) * sum_xx.sum() / d
     observed = jnp.asarray(~missing) if missing.any() else None
     blocks = Block(jnp.asarray(x, dtype), jnp.asarray(weight, dtype), jnp.asarray(sum_x), jnp.asarray(sum_xx), observed)
-    return Data(blocks, np.asarray(float(n)), np.asarray(max(floor, 1e-300)))
+    return Data(blocks, np.asarray(float(n) if weights is None else float(weights.sum())), np.asarray(max(floor, 1e-300)))
 
 
 def begin(data: Data, parameters: Parameters, settings: Settings) -> State:
@@ -148,7 +158,8 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> State:
     state = State(np.zeros((), int), parameters, None, latent, x)  # type: ignore[arg-type]
     shapes = jax.eval_shape(lambda state, data: _first_statistics(state, data, settings), state, data)
     statistics, silence = jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), shapes)
-    return state._replace(statistics=statistics, signal=silence)
+    state = state._replace(statistics=statistics, signal=silence)
+    return state._replace(home=(np.zeros((), int), *state[1:5])) if settings.bounded else state
 
 
 def _first_statistics(state: State, data: Data, settings: Settings) -> tuple[Statistics, Array]:
@@ -166,6 +177,8 @@ def trace(state: State) -> dict[str, Array]:
     found = state.estimate
     leaves = {f"prior{i}": leaf for i, leaf in enumerate(jax.tree.leaves(found.prior))}
     norms, sketch = jnp.sqrt((found.A**2).sum(0)), _sketch(len(found.A)) @ found.A
+    if state.home is not None:
+        leaves["returns"] = state.home[0]
     return {"noise_variance": found.sigma2.mean(), "column_norms": norms, "sketch": sketch, "signal": state.signal, **leaves}
 
 
@@ -208,7 +221,7 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     t, parameters, statistics = state.t, state.parameters, state.statistics
     prior = parameters.prior
     key = jax.random.fold_in(key, t + 1)
-    latent, x, found, expansion = expectation(state, data, key, settings)
+    latent, x, found, expansion = expectation(state, data, key, schedule, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
     W = _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings)
     W = jnp.where(moves(t, settings), W, jnp.eye(len(found.b)))
@@ -227,7 +240,32 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
         parameters = parameters._replace(prior=_unless(t < schedule.burn_in / 4, parameters.prior, prior))
     if settings.hidden:
         parameters = parameters._replace(A=draw, tau2=jnp.maximum(parameters.tau2, data.floor))
-    return State(t + 1, parameters, statistics, latent, x, signal(found))
+    new = State(t + 1, parameters, statistics, latent, x, signal(found), state.home)
+    return truncated(new, state.statistics, step) if settings.bounded else new
+
+
+def truncated(state: State, before: Statistics, step: Array) -> State:
+    """The state, or where the run began (its first iteration) if the statistics left the boundary or jumped too far.
+
+    The boundary is a ball that doubles at each return, a jump is one of more than ten times the statistics' size, less as steps fall. With
+    them SAEM converges in theory (Allassonniere, Kuhn and Trouve, 2010); in practice they are hardly ever met.
+    """
+    count, *home = state.home
+    first = state.t == 1
+    home = _unless(~first, list(state[1:5]), home)
+    size = 1.0 + _norm(home[1])
+    jump = _norm(jax.tree.map(jnp.subtract, state.statistics, before))
+    out = ~first & ((_norm(state.statistics) > 100 * size * 2.0**count) | (jump > 10 * size * jnp.sqrt(step)))
+    parameters, statistics, latent, x = _unless(out, list(state[1:5]), home)
+    return State(state.t, parameters, statistics, latent, x, state.signal, (count + out, *home))
+
+
+def _norm(tree: Any) -> Array:
+    return jnp.sqrt(sum((jnp.square(leaf).sum() for leaf in jax.tree.leaves(tree)), jnp.zeros(())))
+
+
+FORCE = 0.2
+"""The least share of parameter expansion's step to take where A is hidden."""
 
 
 def moves(t: Array, settings: Settings) -> Array:
@@ -255,6 +293,8 @@ def _move(
     if settings.algorithm == "fam-em":
         # (A, beta) -> (c A, beta / c) always raises the joint density of x and beta: hold the coefficients' mean square at the prior's
         return jnp.eye(p) * jnp.sqrt(prior.mean_square() * p / jnp.maximum(jnp.trace(found.bb), 1e-300))
+    if settings.hidden:  # the draws of A are not averaged: without a force they would wander about where the average is sought
+        step = jnp.maximum(step, FORCE)
     rotation = jnp.minimum(step, 0.4) if prior.smooth else coarse
     if settings.sampler == "metropolis" and not prior.smooth:
         rotation = jnp.zeros(())  # zeros that a rotation destroys would stay destroyed wherever the next proposal is refused
@@ -262,7 +302,9 @@ def _move(
     return expand(*expansion, pull, found, step, rotation)
 
 
-def expectation(state: State, data: Data, key: Array, settings: Settings) -> tuple[Any, Any, Statistics, tuple[Array, Array, Array]]:
+def expectation(
+    state: State, data: Data, key: Array, schedule: Schedule, settings: Settings
+) -> tuple[Any, Any, Statistics, tuple[Array, Array, Array]]:
     """Sweep all blocks; the new latent variables, the rows filled in, their statistics, and those of parameter expansion."""
     parameters = state.parameters
     prior, p = cast(parameters.prior, settings.dtype), parameters.A.shape[1]
@@ -284,11 +326,19 @@ def expectation(state: State, data: Data, key: Array, settings: Settings) -> tup
             expansion = lax.cond(moves(state.t, settings), lambda: cast(prior.expansion(latent, block.weight), float), lambda: none)
             return (latent, x), (collect(prior, latent, rows), expansion)
 
-        if settings.draws == 1:
+        if not settings.several:
             (latent, x), found = once((latent, x), block_key)
             return latent, x, found
-        (latent, x), draws = lax.scan(once, (latent, x), jax.random.split(block_key, settings.draws))
-        return latent, x, jax.tree.map(lambda s: s.mean(0), draws)
+
+        def again(k: Array, carry: Any) -> Any:
+            chain, total = carry
+            chain, found = once(chain, jax.random.fold_in(block_key, k))
+            return chain, jax.tree.map(jnp.add, total, found)
+
+        m = schedule.sweeps(state.t)
+        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(once, (latent, x), block_key)[1])
+        (latent, x), total = lax.fori_loop(0, m, again, ((latent, x), nothing))
+        return latent, x, jax.tree.map(lambda leaf: leaf / m, total)
 
     if settings.algorithm == "em":
         found = _exact(parameters, data)
@@ -351,7 +401,7 @@ def _advance_together(
     states: State, data: Data, keys: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
     # all are at the same iteration: what is done in some iterations only stays a branch
-    axes: Any = State(None, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
+    axes: Any = State(None, 0, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
     together: Any = jax.vmap(
         lambda state, key: _advance(state, data, key, count, schedule, settings, length), in_axes=(axes, 0), out_axes=(axes, 0)
     )
@@ -376,7 +426,7 @@ def learn(
     groups = [_Group([begun[i] for i in part], [keys[i] for i in part]) for part in _parts(len(starts))]
     count, d, size = data.sizes
     quick = starts[0].prior.plain or count * size * starts[0].A.shape[1] <= SMALL
-    work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * settings.draws * len(starts)
+    work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * max(schedule.draws) * len(starts)
     length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks
     done = 0
     with ThreadPoolExecutor(len(groups)) as pool:

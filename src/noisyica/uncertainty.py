@@ -54,7 +54,14 @@ class Scores(NamedTuple):
 
 
 def standard_errors(
-    model: Model, X: np.ndarray, free_mean: bool = True, hidden: bool = False, n_draws: int = 100, n_warmup: int = 50, seed: int = 0
+    model: Model,
+    X: np.ndarray,
+    weight: np.ndarray | None = None,
+    free_mean: bool = True,
+    hidden: bool = False,
+    n_draws: int = 100,
+    n_warmup: int = 50,
+    seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Standard errors by name: "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance", and the prior's parameters.
 
@@ -63,6 +70,8 @@ def standard_errors(
     model : Model
         With the parameters learnt from X.
     X : array (n, d)
+    weight : array (n,), optional
+        How many rows each counts for.
     free_mean : bool
         Whether the mean was learnt.
     hidden : bool
@@ -75,10 +84,12 @@ def standard_errors(
         d, p = model.mixing.shape
         numbers = p * (p + 1) + 2 * p + (d if np.ndim(model.noise_variance) else 1)
         rng = np.random.RandomState(seed)
-        rows = X[rng.choice(len(X), min(len(X), max(200, int(NUMBERS / numbers))), replace=False)]
+        count = min(len(X), max(200, int(NUMBERS / numbers)))
+        share, total = (None, len(X)) if weight is None else (weight / weight.sum(), weight.sum())
+        rows = X[rng.choice(len(X), count, replace=weight is not None, p=share)]
         directions = _directions(model.prior, p)
         chains = [_scores(model, rows, directions, n_draws, n_warmup, seed + i) for i in (1, 2)]
-        return _errors(model, free_mean, hidden, chains, directions, len(X) / len(rows), 1 - np.isnan(rows).mean(0))
+        return _errors(model, free_mean, hidden, chains, directions, total / count, 1 - np.isnan(rows).mean(0))
 
 
 def _directions(prior: Prior, p: int) -> np.ndarray:
