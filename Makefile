@@ -15,7 +15,7 @@ demo: $(STAMP) ## Run the demonstration
 	@$(BIN)/noisyica demo
 
 test: lint ## Check formatting, lint, types and run the tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(STAMP) ## Check formatting, lint and types
 	$(BIN)/ruff format --check .

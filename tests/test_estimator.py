@@ -137,10 +137,10 @@ def test_awkward_input_just_works(data, change):
     fits_and_transforms(change(data[1]), "bg")
 
 
-def fits_and_transforms(X, prior):
+def fits_and_transforms(X, prior, init="auto"):
     X.setflags(write=False)
     before = X.copy()
-    ica = NoisyICA(2, prior=prior, max_iter=40, tol=0, random_state=0).fit(X)
+    ica = NoisyICA(2, prior=prior, init=init, max_iter=40, tol=0, random_state=0).fit(X)
     assert np.isfinite(ica.components_).all()
     assert np.isfinite(ica.mean_).all()
     assert ica.noise_variance_ > 0 or np.abs(X).max() < 1e-150  # its square underflows
@@ -151,7 +151,7 @@ def fits_and_transforms(X, prior):
 @pytest.mark.parametrize("prior", ["teoff", "log"])
 def test_few_rows_in_tiny_units_work_for_other_priors(data, prior):
     for few in (2, 8):
-        fits_and_transforms(data[1][:few] * 1e-12, prior)
+        fits_and_transforms(data[1][:few] * 1e-12, prior, "fastica")
 
 
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
@@ -204,7 +204,7 @@ def test_bad_files(tmp_path, fitted):
 # -------------------------------------------------------------------------------------------------- same answer twice
 
 
-@pytest.mark.parametrize("prior", ["bg", "teoff"])
+@pytest.mark.parametrize("prior", ["bg", "te"])
 def test_the_seed_decides(data, prior):
     fits = [NoisyICA(2, prior=prior, max_iter=60, tol=0, random_state=s).fit(data[1]) for s in (5, 5, 6)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)

@@ -27,7 +27,7 @@ def test_recovers_what_was_simulated(name):
         assert np.abs(ica.mean_ - model.mean).max() < 5 * standard_error.max()
 
 
-@pytest.mark.parametrize(("name", "gamma"), [("te", 0.08), ("te", 0.2), ("te", 0.45), ("teoff", 0.3)])
+@pytest.mark.parametrize(("name", "gamma"), [("te", 0.08), ("te", 0.45), ("teoff", 0.3)])
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
     rng = np.random.default_rng(1)

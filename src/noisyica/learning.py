@@ -1,7 +1,7 @@
 r"""The one loop: S <- S + step (S_hat - S), theta <- mstep(S).
 
 SAEM takes one sweep of the sampler for S_hat, with step 1 during burn-in and t^-kappa after it. SEM always
-has step 1; MCEM averages several sweeps at step 1.
+has step 1; MCEM averages several sweeps at step 1, EM has the exact expectation, FAM-EM the mode.
 
 **A hidden.** With ``mixing_prior="normal"`` A is drawn with the coefficients, from its Gaussian conditional given them, and the averages
 are those of its conditional moments (:mod:`noisyica.statistics`).
@@ -11,7 +11,8 @@ after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood 
 Newton, and the result is folded back. At the maximum likelihood the expected gradient of that step, E[psi(beta) beta'] - I
 with psi = -(log prior)', is zero by Fisher's identity (R moves A along A -> A R), so the limit is the same; the step is scaled by SAEM's.
 Where A is hidden, integrating by parts along the same flow gives E[psi(beta_i) beta_j] = E[a_i'a_j] / (n tau_j^2) for i != j under the
-posterior of (A, beta), whatever the parameters: that is the gradient whose zero is sought then.
+posterior of (A, beta), whatever the parameters: that is the gradient whose zero is sought then, with at least a fifth of the step to the end
+(the draws of A are not averaged, and would wander).
 For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a rotation destroys zeros); theirs
 is a Laplace law's, which is the sparse one nearest to them, and since that is not the likelihood's own it is faded out during burn-in;
 the components' scales follow the law's own score to the end.
