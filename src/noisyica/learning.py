@@ -11,8 +11,8 @@ after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood 
 Newton, and the result is folded back. At the maximum likelihood the expected gradient of that step, E[psi(beta) beta'] - I
 with psi = -(log prior)', is zero by Fisher's identity (R moves A along A -> A R), so the limit is the same; the step is scaled by SAEM's.
 Where A is hidden, integrating by parts along the same flow gives E[psi(beta_i) beta_j] = E[a_i'a_j] / (n tau_j^2) for i != j under the
-posterior of (A, beta), whatever the parameters: that is the gradient whose zero is sought then, with at least a fifth of the step to the end
-(the draws of A are not averaged, and would wander).
+posterior of (A, beta), whatever the parameters: that is the gradient whose zero is sought then, with at least a fifth of the step to
+the end (the draws of A are not averaged, and would wander).
 For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a rotation destroys zeros); theirs
 is a Laplace law's, which is the sparse one nearest to them, and since that is not the likelihood's own it is faded out during burn-in;
 the components' scales follow the law's own score to the end.
