@@ -47,6 +47,7 @@ def test_offset_is_learnt(tmp_path):
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
     assert ica.prior_.parameters["offset_scale"] == pytest.approx(3.0, abs=4 * 3.0 / np.sqrt(N))  # |mu| is exponential
     assert ica.prior_.parameters["alpha"] == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / N))
+    assert ica.history_["offset_scale"][-1] == pytest.approx(float(ica.prior_.offset_scale))  # in the units of X
     ica.save(tmp_path / "offset.npz")
     again = NoisyICA.load(tmp_path / "offset.npz")
     np.testing.assert_array_equal(again.transform(X[:20]), ica.transform(X[:20]))
@@ -64,6 +65,8 @@ def test_components_have_their_own_parameters(tmp_path):
     ica = NoisyICA(P, prior=prior, max_iter=400, tol=0, random_state=0).fit(X)
     weights = ica.prior_.parameters["weights"]
     assert weights.shape == (P, 2)
+    np.testing.assert_allclose(ica.history_["weights"][-1], weights)  # in the order of the components
+    assert priors.Offset(prior).for_components(P).prior.components == P
     cosine = np.abs(ica.components_ @ A) / np.linalg.norm(ica.components_, axis=1)[:, None] / np.linalg.norm(A, axis=0)
     mine, true = linear_sum_assignment(-cosine)
     assert cosine[mine, true].min() > 0.97

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from noisyica import NoisyICA, learning
+from noisyica import NoisyICA, learning, priors
 from noisyica.monitor import Monitor, convergence_time, similarity
 from tests.tools import matched_cosine, simulate
 
@@ -62,6 +62,17 @@ def test_warm_start_goes_on():
     cold = NoisyICA(2, tol=0, max_iter=20, burn_in=0.0, init="random", random_state=0).fit(X)
     assert np.linalg.norm(cold.mixing_) != pytest.approx(np.linalg.norm(before), rel=0.02)
     assert np.linalg.norm(ica.mixing_) == pytest.approx(np.linalg.norm(before), rel=0.02)
+    ica.set_params(prior=priors.BernoulliGaussian(0.5, 1.0), mean="zero").fit(X)  # A goes on, with another kind of prior and of mean
+    assert ica.prior_.shift == 1.0
+    assert not ica.mean_.any()
+
+
+def test_a_callback_may_end_a_fit_without_a_warning():
+    _, X = simulate("bg", n=300, d=12, p=2, sigma=0.5)
+    ica = NoisyICA(2, callback=lambda iteration, model: True, random_state=0).fit(X)
+    assert ica.n_iter_ < 100
+    with pytest.raises(TypeError, match="callback must be a function"):
+        NoisyICA(2, callback=3).fit(X)
 
 
 def _chain(n, drift, seed):

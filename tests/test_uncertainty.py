@@ -44,7 +44,7 @@ def exact_errors(model, X, name, value, build, free_mean=True):
 
 def bernoulli_gaussian(alpha):
     prior = priors.BernoulliGaussian(0.5)
-    return prior._with(prior.law.__class__(prior.law.laws, jnp.stack([1 - alpha[0], alpha[0]])))
+    return prior._with(prior.law.__class__(prior.law.laws, jnp.stack([1 - alpha[0], alpha[0]])), None)
 
 
 def ternary(gamma):
@@ -93,14 +93,14 @@ def test_pairs_are_nearly_the_whole_story(monkeypatch):
     model = Model(A, None, 0.5, priors.BernoulliGaussian(0.3))
     X, _ = model.sample(3000, random_state=1)
     joint = standard_errors(model, X)
-    monkeypatch.setattr(uncertainty, "JOINT", 3)
+    monkeypatch.setattr(uncertainty, "MOST", 3)
     pairs = standard_errors(model, X)
     for name in ("mixing", "noise_variance", "alpha"):
         np.testing.assert_allclose(pairs[name], joint[name], rtol=0.1)
 
 
 def test_they_stay_with_the_estimator_but_the_data_do_not(tmp_path):
-    X = np.random.default_rng(0).laplace(size=(200, 6))
+    X = np.random.default_rng(0).laplace(size=(200, 6)).astype("float32")
     ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
     with pytest.raises(AttributeError, match="read it before saving"):
         _ = pickle.loads(pickle.dumps(ica)).standard_errors_

@@ -133,6 +133,8 @@ def _prior_statistics(prior: Prior, counts: Array, sums: Array) -> Any:
     law = prior.law  # type: ignore[attr-defined]
     if isinstance(law, SymmetricNormals):
         return (counts[0], *(counts[1::2] + counts[2::2])), tuple(sums[1::2] - sums[2::2])
+    if isinstance(law, FreeNormal):
+        return sums[0], counts[0]
     if isinstance(law, Mixture):
         return tuple(counts), tuple((sums[k], counts[k]) if isinstance(x, FreeNormal) else () for k, x in enumerate(law.laws))
     return ()

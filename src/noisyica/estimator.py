@@ -61,7 +61,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Exact conditional draws, or the paper's proposals from the prior.
     mean : {"free", "zero", "shift", "offset"}, default="free"
         "free": a mean is learnt. "zero": none. "shift": none, but a location of the coefficients is learnt, common to all; with "bg" and
-        "et" of those that are on ("log", "lap", "ifa" and composed laws with a score have one, too). "offset": each row has a random
+        "et" of those that are on ("log", "lap", "ifa", and an atom with one of them, have one, too). "offset": each row has a random
         Laplacian offset on all its columns, whose scale is learnt. ("teoff" has an offset of its own, and no mean.)
     noise : {"isotropic", "diagonal"}, default="isotropic"
         One noise variance, or one for each column of X.
@@ -78,7 +78,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     burn_in : float, default=0.5
         Share of ``max_iter`` during which the step is 1.
     kappa : float, default=0.9
-        After burn-in the step of "saem" is t^-kappa, 0.5 < kappa <= 1.
+        After burn-in the step of "saem" is t^-kappa, 0.5 <= kappa <= 1.
     max_iter : int, default=1000
         Most iterations.
     tol : float, default=1e-3
@@ -187,7 +187,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     # ------------------------------------------------------------------------------------------------------- fit
 
     @double_precision
-    def fit(self, X: Any, y: Any = None, **weights: Any) -> NoisyICA:
+    def fit(self, X: Any, y: Any = None, **options: Any) -> NoisyICA:
         """Learn the components.
 
         Parameters
@@ -206,9 +206,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._check_parameters()
         self._forget()
         X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
+        X, weight = _weighted(X, options)
         prior = self._prior(X)
         free_mean = self.mean == "free" and not prior.has_offset
-        X, weight = _weighted(X, **weights)
         original = check_observed(X, axis=0)
         X, centre, unit = _standardise(original, free_mean, weight)
         prior = prior.rescaled(unit)
@@ -216,10 +216,13 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         key = jax.random.key(rng.randint(2**31 - 1))
         share = None if weight is None else weight / weight.sum()
         filled = initialise.fill(X)
+        p = self._number_of_components(filled)
         if share is not None:  # what starts are made of knows no weights
             filled = filled[rng.choice(len(X), len(X), p=share)]
-        p = self._number_of_components(filled)
         prior = prior.for_components(p)
+        begun = prior.rescaled(1 / unit)
+        asked = _same(getattr(self, "_begun", None), begun)
+        self._begun = begun
         settings = self._settings(prior, p, free_mean, bool(np.isnan(X).any()))
         schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa), self._sweeps(), self.max_iter)
         monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in range(self.n_init)]
@@ -238,22 +241,24 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
             reporter.update(0, "looking for a start")
             data = learning.prepare(X, self.dtype, weight)
-            candidates = self._starts(filled, p, prior, centre, unit, rng)
+            candidates = self._starts(filled, p, prior, asked, centre, unit, rng)
             starts = [learning.best_start(data, candidates, key, settings._replace(algorithm="saem", several=False, bounded=False), score)]
             starts += [_start(filled, p, prior, "rotation", rng) for _ in range(self.n_init - 1)]
             runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
         best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
-        self._finish(runs[best], centre, unit, float(data.blocks.sum_xx.sum()))
+        seen = np.average(~np.isnan(X), 0, weight)  # the share of each column that is not missing, which sum_xx leaves out
+        self._finish(runs[best], centre, unit, float((np.asarray(data.blocks.sum_xx).sum(0) / seen).sum()))
         self._training = (original, weight, free_mean, settings.hidden)
         if len(runs) > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
             self.stability_ = similarity(self.mixing_, others)
         self.converged_ = monitors[best].done
-        if self.tol > 0 and self.algorithm == "saem" and not self.converged_ and self.max_iter > 200:
+        unfinished = not self.converged_ and self.n_iter_ == self.max_iter  # rather than ended by a callback
+        if self.tol > 0 and self.algorithm == "saem" and unfinished and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -309,6 +314,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         draws = self.n_draws
         if not (_is_count(draws) or (isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws)))):
             raise ValueError(f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}.")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be a function of the iteration and the model; got {self.callback!r}.")
         for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
             value = getattr(self, name)
             if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
@@ -317,12 +324,20 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _number_of_components(self, X: np.ndarray) -> int:
         return initialise.count_above_noise(X) if self.n_components == "auto" else int(self.n_components)
 
-    def _starts(self, X: np.ndarray, p: int, prior: Prior, centre: np.ndarray, unit: float, rng: np.random.RandomState) -> list[Parameters]:
-        """The parameters to start from, or several to choose among."""
+    def _starts(
+        self, X: np.ndarray, p: int, prior: Prior, asked: bool, centre: np.ndarray, unit: float, rng: np.random.RandomState
+    ) -> list[Parameters]:
+        """The parameters to start from, or several to choose among; ``asked`` is whether the last fit began with the same prior."""
         shape = (X.shape[1], p)
         if self.warm_start and hasattr(self, "mixing_") and self.mixing_.shape == shape:
-            mean, noise = (self.mean_ - centre) / unit, np.mean(self.noise_variance_) / unit**2
-            return [cast(Parameters(self.mixing_ / unit, mean, noise, self.prior_.rescaled(unit)), float)]
+            mean, noise = (self.mean_ - centre) / unit, np.asarray(self.noise_variance_) / unit**2
+            if self.mean != "free" or prior.has_offset:
+                mean = np.zeros_like(mean)
+            if self.noise != "diagonal":
+                noise = noise.mean()
+            # a prior that was asked for anew begins anew
+            parts: Any = (self.mixing_ / unit, mean, noise, self.prior_.rescaled(unit) if asked else prior)
+            return [cast(Parameters(*parts), float)]
         if not isinstance(self.init, str):
             A = check_array(self.init, dtype=np.float64, input_name="init") / unit
             if A.shape != shape:
@@ -446,6 +461,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             settings["prior"] = priors.to_plain(priors.get(settings["prior"]))
         if not (settings["random_state"] is None or isinstance(settings["random_state"], Integral)):
             settings["random_state"] = None
+        if isinstance(settings["n_draws"], (tuple, list)):
+            settings["n_draws"] = [int(n) for n in settings["n_draws"]]
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
         storage.write(path, arrays, {"settings": plain, "prior_": priors.to_plain(self.prior_)})
 
@@ -459,6 +476,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 settings["prior"] = priors.from_plain(settings["prior"])
             if "init" in arrays:
                 settings["init"] = arrays.pop("init")
+            if isinstance(settings["n_draws"], list):
+                settings["n_draws"] = tuple(settings["n_draws"])
             new = cls(**settings)
             new.prior_ = to_numpy(priors.from_plain(description["prior_"]))
             new.history_ = {k.removeprefix("history_"): arrays.pop(k) for k in list(arrays) if k.startswith("history_")}
@@ -498,12 +517,23 @@ def _start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.Rand
     return cast(Parameters(A, np.zeros(X.shape[1]), noise, prior), float)  # type: ignore[arg-type]
 
 
+def _same(one: Prior | None, other: Prior) -> bool:
+    """Whether two priors are of the same kind and have the same parameters."""
+    leaves, others = jax.tree.leaves(one), jax.tree.leaves(other)
+    same = bool(jax.tree.structure(one) == jax.tree.structure(other))  # type: ignore[operator]
+    return same and all(np.array_equal(x, y) for x, y in zip(leaves, others, strict=True))
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
-def _weighted(X: np.ndarray, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+def _weighted(X: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
     """The rows that count, and for how many (None: for one each)."""
+    unknown = set(options) - {"sample_weight"}
+    if unknown:
+        raise TypeError(f"fit takes X, y and sample_weight; got {', '.join(sorted(unknown))}.")
+    sample_weight = options.get("sample_weight")
     if sample_weight is None:
         return X, None
     weight = np.asarray(sample_weight, float)
@@ -551,12 +581,13 @@ def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, orde
         "noise_variance": noise,
         "column_norms": raw["column_norms"][:, order] * unit,
         # expected log density of x given its coefficients, at the M-step's optimum, for a row
-        "gaussian_log_likelihood": -0.5 * d * (np.log(2 * np.pi * noise) + 1),
+        "gaussian_log_likelihood": -0.5 * d * (np.log(2 * np.pi) + raw["log_noise"] + 2 * np.log(unit) + 1),
     }
     if "returns" in raw:
         table["returns"] = raw["returns"]
     count = sum(name.startswith("prior") for name in raw)
-    rows = [learning.prior_with(prior, [raw[f"prior{i}"][t] for i in range(count)]).parameters for t in range(len(noise))]
+    found = [learning.prior_with(prior, [raw[f"prior{i}"][t] for i in range(count)]) for t in range(len(noise))]
+    rows = [one.rescaled(1 / unit).reordered(order).parameters for one in found]
     for name in rows[0]:
         table[name] = np.array([row[name] for row in rows])
     return table

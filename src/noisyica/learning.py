@@ -180,7 +180,8 @@ def trace(state: State) -> dict[str, Array]:
     norms, sketch = jnp.sqrt((found.A**2).sum(0)), _sketch(len(found.A)) @ found.A
     if state.home is not None:
         leaves["returns"] = state.home[0]
-    return {"noise_variance": found.sigma2.mean(), "column_norms": norms, "sketch": sketch, "signal": state.signal, **leaves}
+    noise = {"noise_variance": found.sigma2.mean(), "log_noise": jnp.log(found.sigma2).mean()}
+    return {**noise, "column_norms": norms, "sketch": sketch, "signal": state.signal, **leaves}
 
 
 def _sketch(d: int) -> np.ndarray:

@@ -108,11 +108,13 @@ class Model:
         offset : array (n,), optional
             For priors with a random offset.
         """
-        X = self._check(X)
+        X = self.check(X)
         beta = check_array(beta, dtype=np.float64, input_name="beta")
         if beta.shape != (len(X), self.mixing.shape[1]):
             raise ValueError(f"beta must have shape {(len(X), self.mixing.shape[1])}, a row for each row of X; got {beta.shape}.")
         m = np.zeros(len(X)) if offset is None else np.asarray(offset, float)
+        if m.shape != (len(X),) or (m.any() and not self.prior.has_offset):
+            raise ValueError(f"offset must be {len(X)} numbers, one for each row of X, and only priors with an offset have one.")
         residual = X - self.mean - m[:, None] - beta @ self.mixing.T
         # a missing entry has no density
         gaussian = -0.5 * np.nansum(
@@ -144,10 +146,8 @@ class Model:
         -------
         draws : array (n_draws, n, p)
         """
-        X = self._check(X)
-        for name, value, least in (("n_draws", n_draws, 1), ("n_warmup", n_warmup, 0), ("thin", thin, 1)):
-            if not (isinstance(value, (int, np.integer)) and value >= least):
-                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        X = self.check(X)
+        _check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
         key = _key(random_state)
         found = []
         for i, (block, rows) in enumerate(blocks(X)):
@@ -164,7 +164,8 @@ class Model:
         The random numbers of a row depend on its values and on ``random_state`` alone: the same row gives the same answer, whatever the
         rows beside it.
         """
-        X = self._check(X)
+        X = self.check(X)
+        _check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
         for (block, rows), part in zip(blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
@@ -181,7 +182,8 @@ class Model:
         The average of the particles' weights is unbiased for p(x); its logarithm errs on the low side by about half its variance. More
         temperatures make it exact faster than more particles do.
         """
-        X = self._check(X)
+        X = self.check(X)
+        _check_counts(n_temperatures=(n_temperatures, 1), n_particles=(n_particles, 1))
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
         for (block, rows), part in zip(blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
@@ -196,7 +198,8 @@ class Model:
         """All of it as the engine takes it."""
         return cast(Parameters(self.mixing, self.mean, self.noise_variance, self.prior), float)  # type: ignore[arg-type]
 
-    def _check(self, X: Any) -> np.ndarray:
+    def check(self, X: Any) -> np.ndarray:
+        """X as an array of rows of this model, or an error that says what is wrong with it."""
         X = check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
         if X.shape[1] != self.mixing.shape[0]:
             raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows of mixing).")
@@ -213,6 +216,13 @@ def check_observed(X: np.ndarray, axis: int = 1) -> np.ndarray:
             f"Nothing is observed in {empty.size} of the {what} of X ({which}): all their entries are NaN. Leave those {what} out."
         )
     return X
+
+
+def _check_counts(**counts: tuple[Any, int]) -> None:
+    """That each is an integer, and not less than its least value."""
+    for name, (value, least) in counts.items():
+        if not (isinstance(value, (int, np.integer)) and value >= least):
+            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
 
 
 def _check_sampler(sampler: str) -> str:

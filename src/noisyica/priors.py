@@ -218,7 +218,7 @@ class Independent(Prior):
         if not isinstance(law, Law):
             raise TypeError(f"law must be an object of noisyica.laws, such as Laplace(); got {law!r}.")
         self.law = law
-        self.components = None if shared else 0
+        self.components = None if shared or not jax.tree.leaves(law) else 0
 
     # ---- parameters shared or not: these four are all that makes the difference
 
@@ -512,6 +512,10 @@ class BernoulliGaussian(_Censored):
         """Mean of a coefficient that is on."""
         return float(self.law.laws[1].mean)  # type: ignore[attr-defined]
 
+    def __repr__(self) -> str:
+        fixed = f", shift={self.shift:.4g}" if self.components is None and self.law.location is None and self.shift else ""
+        return super().__repr__()[:-1] + fixed + ")"
+
 
 class ExponentialBernoulliGaussian(_Censored):
     """EBG-ICA: s Y as in EG-ICA with probability alpha, 0 otherwise."""
@@ -738,7 +742,18 @@ class Offset(Prior):
         self.offset_scale = float(offset_scale)
 
     def _with(self: OffsetType, prior: Prior, offset_scale: ArrayLike) -> OffsetType:
-        return jax.tree_util.tree_unflatten(jax.tree.structure(self), jax.tree.leaves((prior, offset_scale)))
+        new = object.__new__(type(self))
+        new.prior, new.offset_scale = prior, offset_scale
+        return new
+
+    def for_components(self: OffsetType, p: int) -> OffsetType:
+        return self._with(self.prior.for_components(p), self.offset_scale)
+
+    def reordered(self: OffsetType, order: np.ndarray) -> OffsetType:
+        return self._with(self.prior.reordered(order), self.offset_scale)
+
+    def shifted(self: OffsetType) -> OffsetType:
+        raise ValueError(f"mean='shift' is not for {self!r}, which has an offset: choose 'offset'.")
 
     def _law(self) -> laws.Laplace:
         return laws.Laplace(self.offset_scale)
@@ -821,6 +836,9 @@ class Offset(Prior):
 
     def mean_square(self) -> Array:
         return self.prior.mean_square()
+
+    def mean(self) -> float:
+        return self.prior.mean()
 
     def rescaled(self: OffsetType, factor: float) -> OffsetType:
         return self._with(self.prior, np.asarray(self.offset_scale, float) / factor)

@@ -27,15 +27,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisyica._array import cast
-from noisyica.model import Model, blocks, chain, row_keys
+from noisyica.model import Model, Summary, blocks, chain, row_keys
 from noisyica.priors import Channel, Prior
 from noisyica.statistics import Block, Parameters, fitted
 
 Array = jax.Array
 LEAST_SHARE = 1e-4
 """The least share of the complete data's information that is believed: less is noise of the estimate."""
-JOINT = 40
-"""Up to so many components, all of C is estimated jointly; beyond, entries (i, j) and (j, i) only."""
+MOST = 1700
+"""So many parameters are estimated jointly at most; beyond, entries (i, j) and (j, i) of C only."""
+PER_PARAMETER = 10
+"""And not with fewer rows than so many for each parameter: the inverse of their information would be noise."""
 SMALL = 16384
 """Up to so many coefficients, compiling takes longer than sampling, and is done quickly."""
 NUMBERS = 2e7
@@ -82,14 +84,17 @@ def standard_errors(
     """
     with jax.enable_x64(True):
         d, p = model.mixing.shape
+        X = model.check(X)
         numbers = p * (p + 1) + 2 * p + (d if np.ndim(model.noise_variance) else 1)
-        rng = np.random.RandomState(seed)
         count = min(len(X), max(200, int(NUMBERS / numbers)))
-        share, total = (None, len(X)) if weight is None else (weight / weight.sum(), weight.sum())
-        rows = X[rng.choice(len(X), count, replace=weight is not None, p=share)]
+        chosen = np.random.RandomState(seed).choice(len(X), count, replace=False)
+        counts = np.ones(len(X)) if weight is None else weight
+        rows, weight = X[chosen], counts[chosen] * (counts.sum() / counts[chosen].sum())
         directions = _directions(model.prior, p)
-        chains = [_scores(model, rows, directions, n_draws, n_warmup, seed + i) for i in (1, 2)]
-        return _errors(model, free_mean, hidden, chains, directions, total / count, 1 - np.isnan(rows).mean(0))
+        everything = bool(np.ndim(model.noise_variance)) and count >= PER_PARAMETER * d * (p + 2)
+        summary = _score_of_everything if everything else _score
+        chains = [_scores(model, rows, weight, directions, summary, n_draws, n_warmup, seed + i) for i in (1, 2)]
+        return _errors(model, free_mean, hidden, chains, directions, rows, weight, everything)
 
 
 def _directions(prior: Prior, p: int) -> np.ndarray:
@@ -126,13 +131,17 @@ def _moved(prior: Prior, change: Any) -> Prior:
     )
 
 
-def _scores(model: Model, X: np.ndarray, directions: np.ndarray, n_draws: int, n_warmup: int, seed: int) -> Scores:
+def _scores(
+    model: Model, X: np.ndarray, weight: np.ndarray, directions: np.ndarray, summary: Summary, n_draws: int, n_warmup: int, seed: int
+) -> Scores:
     """The scores of all rows, by one chain for each."""
     parameters, start, found = model.parameters(), 0, []
     quick = model.prior.plain or X.shape[0] * model.mixing.shape[1] <= SMALL
     for block, rows in blocks(X):
         keys = row_keys(X[start : start + rows], seed, block.x.shape[1])
-        how = (n_warmup, 1, jnp.asarray(directions), n_draws, "gibbs", False, _score)
+        size = block.x.shape[1] - rows
+        block = block._replace(weight=jnp.asarray(np.append(weight[start : start + rows], np.zeros(size))))
+        how = (n_warmup, 1, jnp.asarray(directions), n_draws, "gibbs", False, summary)
         total, _ = chain(parameters, block, keys, *how, quick=quick)
         mean = [np.asarray(part, float) / n_draws for part in total]
         found.append([part[..., :rows] for part in mean[:4]] + mean[4:])
@@ -142,26 +151,29 @@ def _scores(model: Model, X: np.ndarray, directions: np.ndarray, n_draws: int, n
 
 def _score(parameters: Parameters, latent: Any, tilt: Channel, block: Block, directions: Array) -> Scores:
     """The complete data's scores at one draw."""
+    prior = parameters.prior
+    beta, offset = prior.coefficients(latent), prior.offset(latent)
+    u = tilt.c - tilt.c_one[:, None] * offset - tilt.G @ beta
+    if prior.has_offset:
+        u = jnp.concatenate([u, (tilt.x_one - tilt.c_one @ beta - tilt.one_one * offset)[None]])
+    return _score_of_everything(parameters, latent, tilt, block, directions, u)
+
+
+def _score_of_everything(
+    parameters: Parameters, latent: Any, tilt: Channel, block: Block, directions: Array, u: Array | None = None
+) -> Scores:
+    """The same where C is all of the change of (mean, A), and there is no D: diagonal noise couples D with the noise, by about p / d."""
     prior, noise = parameters.prior, parameters.sigma2
     beta, offset = prior.coefficients(latent), prior.offset(latent)
     weight = block.weight.astype(beta.dtype)
     b = jnp.concatenate([jnp.ones_like(beta[:1]), beta])
     residual = block.x - fitted(parameters, beta, offset, block.x.dtype)
-    if _everything(noise, *parameters.A.shape):
+    if u is None:
         u = (residual / noise[..., None]).astype(beta.dtype)
-    else:
-        u = tilt.c - tilt.c_one[:, None] * offset - tilt.G @ beta
-        if prior.has_offset:
-            u = jnp.concatenate([u, (tilt.x_one - tilt.c_one @ beta - tilt.one_one * offset)[None]])
     square = 0.5 * (residual * residual / noise[..., None] - 1)
     of_noise = square if noise.ndim else square.sum(0, keepdims=True)
-    of_prior = _prior_score(prior, beta, offset, directions.astype(beta.dtype)) * weight
-    return Scores(u[:, None] * b, of_noise.astype(beta.dtype), of_prior, b, (b * weight) @ b.T, of_prior @ of_prior.T)
-
-
-def _everything(noise: Any, d: int, p: int) -> bool:
-    """Whether C is all of the change of (mean, A), and there is no D: diagonal noise couples D with the noise, by about p / d."""
-    return bool(np.ndim(noise)) and d <= JOINT and p <= JOINT
+    of_prior = _prior_score(prior, beta, offset, directions.astype(beta.dtype)) * (weight > 0)
+    return Scores(u[:, None] * b, of_noise.astype(beta.dtype), of_prior, b, (b * weight) @ b.T, (of_prior * weight) @ of_prior.T)
 
 
 def _prior_score(prior: Prior, beta: Array, offset: Array, directions: Array) -> Array:
@@ -174,8 +186,7 @@ def _prior_score(prior: Prior, beta: Array, offset: Array, directions: Array) ->
             (jnp.ones((), beta.dtype),),
         )[1]
 
-    k = directions.shape[1]
-    return jnp.stack([along(directions[:, i]) for i in range(k)]) if k else jnp.zeros((0, beta.shape[1]), beta.dtype)
+    return jax.vmap(along, in_axes=1)(directions) if directions.size else jnp.zeros((0, beta.shape[1]), beta.dtype)
 
 
 class _Axes(NamedTuple):
@@ -189,7 +200,9 @@ class _Axes(NamedTuple):
 def _axes(span: np.ndarray, noise: np.ndarray, bb: np.ndarray, squares: np.ndarray) -> _Axes:
     values, V = np.linalg.eigh(span.T @ (span / noise[:, None]))
     used = values > 1e-10 * values.max()  # p > d leaves directions of C without effect
-    B = (V[:, used] / np.sqrt(values[used])) @ (V[:, used].T if used.all() else np.eye(used.sum()))
+    B = V[:, used] / np.sqrt(values[used])
+    if used.all():  # the symmetric root, in which entries belong to components
+        B = B @ V.T
     return _Axes(B, _inverse_root(bb), _inverse_root(squares))
 
 
@@ -199,9 +212,9 @@ def _inverse_root(M: np.ndarray) -> np.ndarray:
     return np.asarray((V / np.sqrt(np.maximum(values, 1e-12 * max(values.max(initial=0.0), 1e-300)))) @ V.T)
 
 
-def _cross(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The symmetric part of first second', of vectors (q, n)."""
-    product = first @ second.T
+def _cross(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The symmetric part of the weighted sum of first second', of vectors (q, n)."""
+    product = (first * weight) @ second.T
     return np.asarray(0.5 * (product + product.T))
 
 
@@ -212,35 +225,44 @@ def _inverse(information: np.ndarray, added: np.ndarray | float = 0.0) -> np.nda
 
 
 def _errors(
-    model: Model, free_mean: bool, hidden: bool, chains: list[Scores], directions: np.ndarray, more: float, seen: np.ndarray
+    model: Model,
+    free_mean: bool,
+    hidden: bool,
+    chains: list[Scores],
+    directions: np.ndarray,
+    X: np.ndarray,
+    weight: np.ndarray,
+    everything: bool,
 ) -> dict[str, np.ndarray]:
-    """Standard errors from the scores of two chains; ``more`` is the number of rows for each that has scores, ``seen`` (d,) the share of
-    entries that are not missing."""
+    """Standard errors from the scores of two chains of the rows X, which count for ``weight`` rows each."""
     d, p = model.mixing.shape
     noise, diagonal = np.broadcast_to(model.noise_variance, (d,)), bool(np.ndim(model.noise_variance))
     there = slice(0 if free_mean else 1, None)  # which of b = (1, beta) there are
-    n = more * chains[0].b.shape[1]
-    bb = more * sum(s.bb for s in chains)[there, there] / 2
+    n = weight.sum()
+    bb = sum(s.bb for s in chains)[there, there] / 2
     # what is hidden moves x within the columns of A, and along (1, .., 1) where there are offsets
     span = np.column_stack([model.mixing, np.ones(d)]) if model.prior.has_offset else model.mixing
-    if _everything(model.noise_variance, d, p):
+    if everything:
         span = np.eye(d)
-    axes = _axes(span, noise, bb, more * sum(s.squares for s in chains) / 2)
+    axes = _axes(span, noise, bb, sum(s.squares for s in chains) / 2)
     pull = np.zeros(len(bb))  # the precision of A's prior
     if hidden:
         pull[-p:] = 1 / (np.square(model.mixing).mean(0) + noise.mean() / np.diag(bb)[-p:])
     of_noise = n / 2 if diagonal else n * d / 2  # the complete data's information on log sigma^2
     scores = []
     for s in chains:
-        C = np.einsum("ia,ijn,jb->abn", axes.B, s.C[:, there], axes.K)
+        C = np.einsum("ia,ijn,jb->abn", axes.B, s.C[:, there], axes.K, optimize=True)
         scores.append((C - C.mean(-1, keepdims=True), np.concatenate([s.noise / np.sqrt(of_noise), axes.prior @ s.prior])))
     U = span @ axes.B
     added = (U.T @ U, axes.K * pull @ axes.K)
-    joint = p <= JOINT or model.prior.has_offset
-    within, others = (_joint if joint else _pairs)(scores, more, added, U, axes.K)
+    q = scores[0][0].shape[0] * len(bb) + len(scores[0][1])
+    joint = q <= MOST and len(weight) >= PER_PARAMETER * q
+    within, others = (_joint if joint else _pairs)(scores, weight, added, U, axes.K)
     # the part of A's change that is orthogonal to its columns
-    means = more * _cross(*(axes.K @ s.b[there] for s in chains))
+    first, second = (axes.K @ s.b[there] for s in chains)
+    means = _cross(first, second, weight)
     outside = np.diag(axes.K @ _inverse(means, noise.mean() * (axes.K * pull @ axes.K)) @ axes.K)
+    seen = np.maximum(np.average(~np.isnan(X), 0, weight), 1 / n)
     errors = np.sqrt(within + np.maximum(noise - np.square(U).sum(1), 0.0)[:, None] * outside / seen[:, None])
     found = {"components": errors[:, -p:].T, "mixing": errors[:, -p:]}
     if free_mean:
@@ -248,35 +270,38 @@ def _errors(
     count = len(chains[0].noise)
     relative = np.sqrt(np.diag(others)[:count] / of_noise)
     found["noise_variance"] = noise * relative if diagonal else model.noise_variance * relative[0]
-    return found | _of_prior(model.prior, directions, axes.prior @ others[count:, count:] @ axes.prior)
+    own = _of_prior(model.prior, directions, axes.prior @ others[count:, count:] @ axes.prior)
+    return found | {f"prior_{name}" if name in found else name: value for name, value in own.items()}
 
 
 def _joint(
-    scores: list[Any], more: float, added: tuple[np.ndarray, np.ndarray], U: np.ndarray, K: np.ndarray
+    scores: list[Any], weight: np.ndarray, added: tuple[np.ndarray, np.ndarray], U: np.ndarray, K: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Variances (d, m) of U z K, and the covariance of the other parameters, from the joint information of all."""
     r, m = scores[0][0].shape[:2]
-    joined = [np.concatenate([C.reshape(r * m, -1), rest]) for C, rest in scores]
-    prior = np.zeros((len(joined[0]),) * 2)
+    first, second = (np.concatenate([C.reshape(r * m, -1), rest]) for C, rest in scores)
+    prior = np.zeros((len(first),) * 2)
     prior[: r * m, : r * m] = np.kron(*added)
-    V = _inverse(more * _cross(*joined), prior)
+    V = _inverse(_cross(first, second, weight), prior)
     z = V[: r * m, : r * m].reshape(r, m, r, m)
     within = np.stack([np.einsum("ja,ac,jc->j", U, np.einsum("b,abce,e->ac", K[:, k], z, K[:, k]), U) for k in range(m)], 1)
     return within, V[r * m :, r * m :]
 
 
 def _pairs(
-    scores: list[Any], more: float, added: tuple[np.ndarray, np.ndarray], U: np.ndarray, K: np.ndarray
+    scores: list[Any], weight: np.ndarray, added: tuple[np.ndarray, np.ndarray], U: np.ndarray, K: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same where components are many: entries (i, j) and (j, i) of z two by two, as in Picard's Hessian."""
+    """The same where parameters are many for the rows: entries (i, j) and (j, i) of z two by two, as in Picard's Hessian.
+
+    The column of the mean (the first of z, if there is one), and the row of an offset (its last), have no partner.
+    """
     (first, rest), (second, rest2) = scores
     r, m = first.shape[:2]
-    c = m - r  # the column of the mean comes first
-    own = np.maximum(more * (first * second).sum(-1), LEAST_SHARE) + np.outer(np.diag(added[0]), np.diag(added[1]))
-    square = np.s_[:, c:]
-    turned = second[square].transpose(1, 0, 2) if r == m - c else second[square]
-    coupling = more * (first[square] * turned).sum(-1)
-    coupling = 0.5 * (coupling + coupling.T) * (1 - np.eye(r))
+    own = np.maximum(((first * second) * weight).sum(-1), LEAST_SHARE) + np.outer(np.diag(added[0]), np.diag(added[1]))
+    p = min(r, m)
+    square = np.s_[:p, m - p :]
+    coupling = ((first[square] * second[square].transpose(1, 0, 2)) * weight).sum(-1)
+    coupling = 0.5 * (coupling + coupling.T) * (1 - np.eye(p))
     f = own[square]
     room = np.sqrt(f * f.T)
     coupling = np.clip(coupling, -0.999 * room, 0.999 * room)
@@ -286,9 +311,9 @@ def _pairs(
     covariance = -coupling / determinant
     within = np.square(U) @ variance @ np.square(K)
     for k in range(m):
-        both = U * K[c:, k]
+        both = U[:, :p] * K[m - p :, k]
         within[:, k] += ((both @ covariance) * both).sum(1)
-    return within, _inverse(more * _cross(rest, rest2))
+    return within, _inverse(_cross(rest, rest2, weight))
 
 
 def _of_prior(prior: Prior, directions: np.ndarray, covariance: np.ndarray) -> dict[str, np.ndarray]:
