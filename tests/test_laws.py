@@ -13,6 +13,14 @@ from noisyica.laws import Dirac, Exponential, ExponentialNormal, Laplace, Mixtur
 from noisyica.special import normal_quantile
 from tests.tools import LAWS, PRIOR_LAWS, best, draw, log_normaliser, moments, penalty, quadrature, quadrature_moments, tilt_exists
 
+# compositions whose parts are among the others are tested in one precision
+IN_BOTH = [
+    (name, dtype)
+    for name in LAWS
+    for dtype in ("float32", "float64")
+    if dtype == "float64" or name not in ("ifa-two", "bg-shift", "two-atoms")
+]
+
 pytestmark = pytest.mark.usefixtures("double")
 
 TILTS = [
@@ -46,8 +54,7 @@ def test_derivatives_of_the_normaliser_are_mean_and_variance(name):
         assert (high - 2 * middle + low) / h**2 == pytest.approx(float(variance), rel=1e-4)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(("name", "dtype"), IN_BOTH)
 def test_draws_have_the_tilted_law(name, dtype):
     law = LAWS[name]
     narrow = cast(law, dtype)
@@ -83,8 +90,7 @@ def test_wrong_draws_are_noticed():
     assert np.abs(cumulative / cumulative[-1] - empirical).max() > 4 / np.sqrt(n)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(("name", "dtype"), IN_BOTH)
 def test_extreme_tilts_are_finite_and_right(name, dtype):
     law = cast(LAWS[name], dtype)
     exact = LAWS[name]
