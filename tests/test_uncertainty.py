@@ -86,6 +86,19 @@ def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():
     assert (hidden["mixing"] < free["mixing"]).all()
 
 
+def test_many_columns_with_noise_of_their_own(monkeypatch):
+    """Too many parameters to be estimated jointly: A's part that is orthogonal to it is taken apart, and nothing else changes much."""
+    rng = np.random.default_rng(5)
+    A = np.linalg.qr(rng.normal(size=(30, 3)))[0] * 3
+    model = Model(A, None, rng.uniform(0.3, 0.8, size=30), priors.BernoulliGaussian(0.4))
+    X, _ = model.sample(2000, random_state=1)
+    joint = standard_errors(model, X)
+    monkeypatch.setattr(uncertainty, "MOST", 100)
+    apart = standard_errors(model, X)
+    for name in ("mixing", "mean", "alpha"):
+        np.testing.assert_allclose(apart[name], joint[name], rtol=0.25)
+
+
 def test_pairs_are_nearly_the_whole_story(monkeypatch):
     """Components that are nearly orthogonal: their information couples them two by two."""
     rng = np.random.default_rng(4)

@@ -85,13 +85,15 @@ def standard_errors(
     with jax.enable_x64(True):
         d, p = model.mixing.shape
         X = model.check(X)
-        numbers = p * (p + 1) + 2 * p + (d if np.ndim(model.noise_variance) else 1)
+        directions = _directions(model.prior, p)
+        diagonal, k = bool(np.ndim(model.noise_variance)), directions.shape[1]
+        whole = d * (p + 2) + k  # parameters where C is everything
+        everything = diagonal and whole <= MOST and len(X) >= PER_PARAMETER * whole
+        numbers = whole if everything else p * (p + 1) + 2 * p + (d if diagonal else 1)
         count = min(len(X), max(200, int(NUMBERS / numbers)))
         chosen = np.random.RandomState(seed).choice(len(X), count, replace=False)
         counts = np.ones(len(X)) if weight is None else weight
         rows, weight = X[chosen], counts[chosen] * (counts.sum() / counts[chosen].sum())
-        directions = _directions(model.prior, p)
-        everything = bool(np.ndim(model.noise_variance)) and count >= PER_PARAMETER * d * (p + 2)
         summary = _score_of_everything if everything else _score
         chains = [_scores(model, rows, weight, directions, summary, n_draws, n_warmup, seed + i) for i in (1, 2)]
         return _errors(model, free_mean, hidden, chains, directions, rows, weight, everything)
