@@ -148,3 +148,8 @@ def open_unit(bits: jax.Array, dtype: Any) -> jax.Array:
     width = 32 if jnp.dtype(dtype) == jnp.float32 else 64
     top = 1.0 - float(np.finfo(dtype).epsneg)
     return jnp.minimum((bits.astype(dtype) + 0.5) * (2.0**-width), top)
+
+
+def all_states(size: int, p: int) -> np.ndarray:
+    """All ways to choose one of ``size`` classes for each of p components: (size^p, p)."""
+    return np.arange(size**p)[:, None] // size ** np.arange(p) % size

@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica._array import cast
+from noisyica._array import all_states, cast
 from noisyica.laws import Dirac, FreeNormal, Mixture, Normal, SymmetricNormals
 from noisyica.priors import Independent, Prior, SingleScaleTernary
-from noisyica.special import LOG_2PI, half_line_moments, log_half_line
+from noisyica.special import LOG_2PI, eliminate, half_line_moments, log_half_line
 from noisyica.statistics import Block, Parameters, Statistics
 
 Array = jax.Array
@@ -143,7 +143,7 @@ def _prior_statistics(prior: Prior, counts: Array, sums: Array) -> Any:
 def _chunks(prior: Prior, p: int, n: int) -> Array:
     """All states, as the class of each component, in chunks that keep arrays small: (chunks, states in a chunk, p)."""
     size = len(_classes(prior)[0])  # type: ignore[index]
-    states = np.arange(size**p)[:, None] // size ** np.arange(p) % size
+    states = all_states(size, p)
     room = max(1, _CHUNK // (n + 8 * p * p))  # a state's terms, and its matrices
     together = max(k for k in range(p + 1) if size**k <= room)
     return jnp.asarray(states.reshape(-1, size**together, p), jnp.int32)
@@ -162,7 +162,7 @@ def _channel(parameters: Parameters, x: Array) -> tuple[Array, Array, Array, Arr
     check(prior, p)
     centred, noise = x - mean[:, None], sigma2[..., None]
     G = A.T @ (A / noise)
-    W = lax.stop_gradient(_eliminate(jnp.concatenate([jnp.eye(p) + G, jnp.eye(p)], 1)))
+    W = lax.stop_gradient(eliminate(jnp.concatenate([jnp.eye(p) + G, jnp.eye(p)], 1)))
     R, inverse = jnp.tril(W[:, :p].T), W[:, p:]
     log_noise = -0.5 * (jnp.square(centred) / noise + LOG_2PI + jnp.log(noise)).sum(0)
     return G, R, inverse, inverse @ (A / noise).T @ centred, log_noise
@@ -201,27 +201,13 @@ def _log_terms(prior: Prior, natural: Natural, R: Array, states: Array) -> Array
     p = len(G)
     pull = tilt - G @ mean
     precision = jnp.eye(p)[:, :, None] + scale[:, None] * G[:, :, None] * scale
-    W = _eliminate(jnp.concatenate([precision, scale[:, None] * R[:, :, None], (scale * pull)[:, None]], 1))
+    W = eliminate(jnp.concatenate([precision, scale[:, None] * R[:, :, None], (scale * pull)[:, None]], 1))
     L, V, v = W[:, :p], W[:, p:-1], W[:, -1]
     constant = (0.5 * (mean * (tilt + pull) + v * v) - jnp.log(jnp.diagonal(L).T)).sum(0)
     linear = R.T @ mean + (V * v[:, None]).sum(0)
     i, j = np.triu_indices(p)
     quadratic = (V[:, i] * V[:, j]).sum(0) * np.where(i == j, 0.5, 1.0)[:, None]
     return log_prior + constant[:, None] + jnp.concatenate([linear, quadratic]).T @ features
-
-
-def _eliminate(W: Array) -> Array:
-    """L^-1 W, where the first p columns of W (p, q, ...) are L L'; left of their diagonal, what is only rounding stays.
-
-    Not by LAPACK: on XLA:CPU two batched calls at once can wait for ever, each for threads of the pool that the other one holds.
-    """
-    p = len(W)
-
-    def step(W: Array, j: Array) -> tuple[Array, Array]:
-        row = W[j] / jnp.sqrt(W[j, j])
-        return W - row[:p, None] * row, row
-
-    return lax.scan(step, W, jnp.arange(p))[1]
 
 
 @jax.custom_jvp

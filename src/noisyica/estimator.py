@@ -35,6 +35,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "mixing_prior": ("normal", None),
     "noise": ("isotropic", "diagonal"),
     "dtype": ("float32", "float64"),
+    "transform_algorithm": ("mean", "map"),
 }
 
 
@@ -95,6 +96,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         its start, and the ball doubles. ``history_`` counts the "returns".
     warm_start : bool, default=False
         Start from the parameters of the last fit where they have the same shape.
+    transform_algorithm : {"mean", "map"}, default="mean"
+        What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones (:meth:`noisyica.Model.map`).
     callback : callable, optional
         ``callback(iteration, model)``, called every so many iterations with the :class:`noisyica.Model` learnt so far (from the first of
         several starts); the fit ends there if it returns True.
@@ -161,6 +164,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         verbose: bool = True,
         boundaries: bool = False,
         warm_start: bool = False,
+        transform_algorithm: str = "mean",
         callback: Callable[[int, Model], bool | None] | None = None,
     ) -> None:
         self.n_components = n_components
@@ -182,6 +186,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.verbose = verbose
         self.boundaries = boundaries
         self.warm_start = warm_start
+        self.transform_algorithm = transform_algorithm
         self.callback = callback
 
     # ------------------------------------------------------------------------------------------------------- fit
@@ -412,10 +417,14 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     # ----------------------------------------------------------------------------------------- use of what was learnt
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior mean of the coefficients of each row, (n, p): a function of the row and the fitted model alone."""
+        """Coefficients of each row, (n, p): their posterior mean, or the most probable ones. A function of row and model alone."""
+        X = self._rows(X)
+        return self.model_.map(X) if self.transform_algorithm == "map" else self.model_.posterior_mean(X, random_state=0)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows to which the fitted model is applied."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan")
-        return self.model_.posterior_mean(X, random_state=0)
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan")
 
     def inverse_transform(self, B: Any) -> np.ndarray:
         """The data that coefficients stand for, mean + A beta, (n, d)."""

@@ -86,6 +86,15 @@ def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
     return decorate
 
 
+class Piece(NamedTuple):
+    """A penalty that is precision t^2/2 - slope t up to a constant, or a point ``location`` that is not ``free`` to move."""
+
+    precision: ArrayLike = 0.0
+    slope: ArrayLike = 0.0
+    location: ArrayLike = 0.0
+    free: ArrayLike = True
+
+
 class Law:
     """A distribution on the line, closed under questions about its Gaussian tilts. See the module."""
 
@@ -123,6 +132,15 @@ class Law:
     def penalty(self, t: ArrayLike) -> Array:
         """What the hidden variables behind ``t`` cost at their best: the paper's MAP objective, constants left out."""
         raise NotImplementedError
+
+    def pieces(self) -> list[Piece]:
+        """Quadratics and points of which the penalty is made, roughly: where to start a search for the mode of several coefficients."""
+        return [Piece(), Piece(free=False)]
+
+    @property
+    def convex(self) -> bool:
+        """Whether the penalty is convex, so that a search for the mode needs one start only."""
+        return False
 
     def mode(self, a: ArrayLike, b: ArrayLike) -> Array:
         """The most probable value; hidden scales, classes and switches are maximised over, as in the paper."""
@@ -215,6 +233,9 @@ class Dirac(Law):
     def penalty(self, t: ArrayLike) -> Array:
         return -self.log_density(t)
 
+    def pieces(self) -> list[Piece]:
+        return [Piece(location=self.location, free=False)]
+
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         return jnp.zeros_like(t), jnp.zeros_like(t)
 
@@ -255,10 +276,19 @@ class Normal(Law):
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        return self._posterior(a, b)[0], -(self.log_normaliser(a, b) + 0.5 * jnp.log(1 + a * jnp.square(self.scale)))
+        variance = jnp.square(self.scale)
+        return self._posterior(a, b)[0], 0.5 * (jnp.log(variance) - jnp.log1p(a * variance)) - self.log_normaliser(a, b)
 
     def penalty(self, t: ArrayLike) -> Array:
-        return 0.5 * jnp.square((jnp.asarray(t) - self.mean) / self.scale)
+        return 0.5 * jnp.square((jnp.asarray(t) - self.mean) / self.scale) + jnp.log(self.scale)
+
+    def pieces(self) -> list[Piece]:
+        precision = 1 / jnp.square(self.scale)
+        return [Piece(precision, precision * self.mean)]
+
+    @property
+    def convex(self) -> bool:
+        return True
 
     def located(self) -> FreeNormal:
         return FreeNormal(np.where(self.mean == 0, START, self.mean), self.scale)
@@ -310,11 +340,18 @@ class Exponential(Law):
         a, b = floating(a, b)
         excess = jnp.maximum(b - 1 / self.scale, 0.0)
         t = _quotient(excess, a)
-        return t, -0.5 * excess * t
+        return t, jnp.log(self.scale) - 0.5 * excess * t
 
     def penalty(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)
-        return jnp.where(t >= 0, t / self.scale, jnp.inf)
+        return jnp.where(t >= 0, t / self.scale + jnp.log(self.scale), jnp.inf)
+
+    def pieces(self) -> list[Piece]:
+        return [Piece(slope=-1 / self.scale), Piece(free=False)]
+
+    @property
+    def convex(self) -> bool:
+        return True
 
 
 @law()
@@ -357,10 +394,17 @@ class Laplace(Law):
         a, b = floating(a, b)
         excess = jnp.maximum(jnp.abs(b) - 1 / self.scale, 0.0)
         t = jnp.sign(b) * _quotient(excess, a)
-        return t, -0.5 * excess * jnp.abs(t)
+        return t, jnp.log(2 * self.scale) - 0.5 * excess * jnp.abs(t)
 
     def penalty(self, t: ArrayLike) -> Array:
-        return jnp.abs(jnp.asarray(t)) / self.scale
+        return jnp.abs(jnp.asarray(t)) / self.scale + jnp.log(2 * self.scale)  # its sign is a hidden variable, too
+
+    def pieces(self) -> list[Piece]:
+        return [Piece(slope=-1 / self.scale), Piece(slope=1 / self.scale), Piece(free=False)]
+
+    @property
+    def convex(self) -> bool:
+        return True
 
     def score(self, t: Array) -> Array:
         return jnp.sign(t) / self.scale
@@ -535,6 +579,10 @@ class Logistic(Law):
     def penalty(self, t: ArrayLike) -> Array:
         size = jnp.abs(jnp.asarray(t))
         return 2 * (size + jnp.log1p(jnp.exp(-2 * size)) - LOG_2)
+
+    @property
+    def convex(self) -> bool:
+        return True
 
     def score(self, t: Array) -> Array:
         return 2 * jnp.tanh(t)
@@ -740,6 +788,9 @@ class ExponentialNormal(Law):
     def penalty(self, t: ArrayLike) -> Array:
         return 1.5 * jnp.cbrt(jnp.square(jnp.asarray(t)))
 
+    def pieces(self) -> list[Piece]:
+        return [Piece(slope=-1.0), Piece(slope=1.0), Piece(free=False)]  # its slope where |t| = 1
+
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         return _mean_scale(t), jnp.ones_like(t)
 
@@ -825,13 +876,21 @@ class SymmetricNormals(Law):
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         found = []
-        for m, w in self._classes():
+        for m, w in self._labels():
             t, value = Normal(m).best(a, b)
             found.append((t, value - w))
         return functools.reduce(_better, found)
 
     def penalty(self, t: ArrayLike) -> Array:
-        return functools.reduce(jnp.minimum, [Normal(m).penalty(t) - w for m, w in self._classes()])
+        return functools.reduce(jnp.minimum, [Normal(m).penalty(t) - w for m, w in self._labels()])
+
+    def pieces(self) -> list[Piece]:
+        return [piece for m, _ in self._labels() for piece in Normal(m).pieces()]
+
+    def _labels(self) -> list[tuple[Array, Array]]:
+        """(mean, log weight of the label) of each normal: the sign, a hidden variable of its own, costs the same whatever the label."""
+        classes = self._classes()
+        return [classes[0], *((m, w + LOG_2) for m, w in classes[1:])]
 
     def _responsibilities(self, t: Array) -> list[Array]:
         return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
@@ -1022,6 +1081,10 @@ class Mixture(Law):
         terms = [x.penalty(t) - w for x, w in zip(self.laws, self._log_weights(), strict=True)]
         return functools.reduce(jnp.minimum, terms)
 
+    def pieces(self) -> list[Piece]:
+        kinks = not any(self._atoms())  # where there is an atom, zero is taken care of
+        return [x for law in self.laws for x in law.pieces() if kinks or x.free or isinstance(law, Dirac)]
+
     def statistics(self, t: Array) -> Any:
         shares = tuple(self._memberships(t))
         inner = tuple(jax.tree.map(functools.partial(jnp.multiply, m), x.statistics(t)) for x, m in zip(self.laws, shares, strict=True))
@@ -1098,6 +1161,13 @@ class Shift(Law):
 
     def penalty(self, t: ArrayLike) -> Array:
         return self.law.penalty(jnp.asarray(t) - self.by)
+
+    def pieces(self) -> list[Piece]:
+        return [x._replace(slope=x.slope + x.precision * self.by, location=x.location + self.by) for x in self.law.pieces()]
+
+    @property
+    def convex(self) -> bool:
+        return self.law.convex
 
     def statistics(self, t: Array) -> Any:
         return self.law.statistics(t - self.by)

@@ -28,8 +28,8 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from noisyica import laws
-from noisyica._array import split, uniforms
+from noisyica import laws, pieces
+from noisyica._array import all_states, split, uniforms
 from noisyica.laws import Dirac, ExponentialNormal, FreeNormal, Law, Mixture, Normal, SymmetricNormals, keep_inside
 from noisyica.special import half_line_draw, log_half_line, once
 
@@ -79,6 +79,22 @@ class Prior:
     def ascend(self, latent: Any, channel: Channel) -> Any:
         """One sweep that sets each latent variable to its most probable value given the others: coordinate ascent towards the mode."""
         raise NotImplementedError
+
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        """What each row's coefficients (p, n) and offset (n,) cost: the paper's MAP objective less the likelihood, constants left out."""
+        raise NotImplementedError
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        """Latent variables (a leading axis) from which to look for the mode, and whether they are the best of all discrete states.
+
+        Where there is an ``offset`` of that law on all of x, they are :class:`OffsetState`.
+        """
+        raise NotImplementedError
+
+    @property
+    def convex(self) -> bool:
+        """Whether the penalty is convex, so that any local minimum is the mode."""
+        return False
 
     def mean_square(self) -> Array:
         """E[beta_j^2] under the prior."""
@@ -282,6 +298,32 @@ class Independent(Prior):
 
         return _over_sites(site, jax.random.key(0), 0, latent, channel)
 
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        return self._whole().penalty(beta).sum(0)
+
+    @property
+    def convex(self) -> bool:
+        return self.law.convex
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        G, c = channel.G, channel.c
+        parts = [self._at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
+        if offset is not None:  # one more coefficient, that of a component of ones
+            G = jnp.block([[G, channel.c_one[:, None]], [channel.c_one, channel.one_one]])
+            c = jnp.concatenate([c, channel.x_one[None]])
+            parts.append(offset.pieces())
+        if pieces.count_states(parts) > pieces.STATES:
+            beta, mu = _ridge(channel)
+            return beta[None] if offset is None else OffsetState(beta[None], mu[None]), False
+
+        def objective(t: Array) -> Array:
+            beta, mu = (t, jnp.zeros_like(t[0])) if offset is None else (t[:-1], t[-1])
+            cost = (t * (0.5 * (G @ t) - c)).sum(0) + self.penalty(beta, mu)
+            return cost if offset is None else cost + offset.penalty(mu)
+
+        found = pieces.best_minima(G, c, parts, objective)
+        return found if offset is None else OffsetState(found[:, :-1], found[:, -1]), True
+
     def mean_square(self) -> Array:
         mean, variance = self._each(lambda law: law.moments(0.0, 0.0))
         return jnp.mean(variance + mean * mean)
@@ -390,6 +432,15 @@ def _apart(j: Array, draw: Any, u: Any, a: Array, b: Array) -> Array:
     """``draw(u, a, b)``, in a branch that is always taken: XLA:CPU runs a kernel that ends in an update in place on one thread only, and
     would make one of the draw and its update; the branch keeps them apart, and the draw is split over the threads."""
     return lax.cond(j >= 0, draw, lambda u, a, b: jnp.zeros_like(b), u, a, b)
+
+
+def _ridge(channel: Channel) -> tuple[Array, Array]:
+    """Coefficients (p, n) that fit by least squares, slightly shrunk, and the offsets (n,) that are taken off before."""
+    p = len(channel.G)
+    mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
+    factor = jax.scipy.linalg.cho_factor(channel.G + jnp.eye(p) * (1e-3 * jnp.trace(channel.G) / p + 1e-12))
+    inverse = jax.scipy.linalg.cho_solve(factor, jnp.eye(p))
+    return inverse @ (channel.c - channel.c_one[:, None] * mu), mu
 
 
 class _Named(Independent):
@@ -555,6 +606,10 @@ class TernaryState(NamedTuple):
     s: Array
 
 
+TERNARY_STATES = 60_000
+"""The most sign patterns that are gone through."""
+
+
 @_as_pytree("_gamma")
 class SingleScaleTernary(Prior):
     """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
@@ -684,19 +739,80 @@ class SingleScaleTernary(Prior):
     def mean_square(self) -> Array:
         return 4 * jnp.asarray(self._gamma)
 
+    @property
+    def _cost(self) -> Array:
+        """Of a sign that is not zero, less that of one that is."""
+        return jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)
+
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        on, s = (beta != 0).sum(0), jnp.abs(beta).max(0)
+        one_scale = jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+        # where all are zero the signs need not be: the scale may be
+        cost = jnp.where(on > 0, on * self._cost + s, jnp.minimum(len(beta) * self._cost, 0.0))
+        return jnp.where(one_scale, cost, jnp.inf)
+
     def ascend(self, latent: TernaryState, channel: Channel) -> TernaryState:
-        s, c = latent.s, channel.c
-        cost = jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)  # of a sign that is not zero
+        """Each sign in turn, the scale being always at its best, max(y'c - 1, 0) / y'Gy."""
 
-        def site(y: Array, x: Any) -> tuple[Array, None]:
+        def value(quadratic: Array, linear: Array) -> Array:
+            return -0.5 * jnp.square(jnp.maximum(linear - 1, 0.0)) / jnp.where(quadratic > 0, quadratic, jnp.inf)
+
+        def site(carry: Any, x: Any) -> tuple[Any, None]:
+            y, quadratic, linear = carry
             j, row, a, c_j = x
-            pull = s * (c_j - s * (row @ y - a * y[j]))
-            return y.at[j].set(jnp.where(jnp.abs(pull) - 0.5 * a * s * s > cost, jnp.sign(pull), 0.0)), None
+            old = y[j]
+            cross = row @ y - a * old
+            q0, l0 = quadratic - old * (2 * cross + a * old), linear - old * c_j
+            up, down = value(q0 + a + 2 * cross, l0 + c_j), value(q0 + a - 2 * cross, l0 - c_j)
+            new = jnp.where(jnp.minimum(up, down) + self._cost < value(q0, l0), jnp.where(up <= down, 1.0, -1.0), 0.0).astype(y.dtype)
+            return (y.at[j].set(new), q0 + jnp.abs(new) * a + 2 * new * cross, l0 + new * c_j), None
 
-        y = lax.scan(site, latent.y, (jnp.arange(latent.y.shape[0]), channel.G, jnp.diag(channel.G), c))[0]
-        quadratic, linear = self._forms(y, channel.G, c)
-        s = jnp.where(quadratic > 0, jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, 1.0), s)
-        return TernaryState(y, s)
+        y, G, c = latent.y, channel.G, channel.c
+        carry: Any = (y, *self._forms(y, G, c))
+        (y, *_), _ = lax.scan(site, carry, (jnp.arange(len(y)), G, jnp.diag(G), c))
+        return TernaryState(y, self._best_scale(*self._forms(y, G, c)))
+
+    @staticmethod
+    def _best_scale(quadratic: Array, linear: Array) -> Array:
+        return jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, jnp.inf)
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        p, n = channel.c.shape
+        if 3**p > TERNARY_STATES:  # the signs of the largest coefficients, 1 to p of them, when there is no prior
+            beta, mu = _ridge(channel)
+            rank = (-jnp.abs(beta)).argsort(0).argsort(0)
+            some = TernaryState(jnp.sign(beta) * (rank <= jnp.arange(p)[:, None, None]), jnp.ones((p, n)))
+            return some if offset is None else OffsetState(some, jnp.tile(mu, (p, 1))), False
+        size = 3 ** max(k for k in range(p + 1) if k == 0 or 3**k * n <= 2**21)
+        chunks = jnp.asarray(all_states(3, p) - 1.0).reshape(-1, size, p)
+
+        def look(found: Any, y: Array) -> tuple[Any, None]:
+            s, mu, cost = self._eliminated(y, channel, offset)
+            best = jnp.argmin(cost, 0)
+            pick = [jnp.take_along_axis(part, best[None], 0)[0] for part in (cost, s, mu)]
+            new = (pick[0], y[best].T, *pick[1:])
+            return jax.tree.map(lambda x, z: jnp.where(new[0] < found[0], x, z), new, found), None
+
+        nothing = (jnp.full(n, jnp.inf), jnp.zeros((p, n)), jnp.zeros(n), jnp.zeros(n))
+        (_, y, s, mu), _ = lax.scan(look, nothing, chunks)
+        latent = TernaryState(y[None], s[None])
+        return latent if offset is None else OffsetState(latent, mu[None]), True
+
+    def _eliminated(self, y: Array, channel: Channel, offset: laws.Laplace | None) -> tuple[Array, Array, Array]:
+        """The best scale and offset of each row for the signs y (m, p), and the objective: (m, n) each."""
+        quadratic, linear = (y * (y @ channel.G)).sum(1)[:, None], y @ channel.c - 1
+        q, signs = jnp.where(quadratic > 0, quadratic, jnp.inf), self._cost * jnp.abs(y).sum(1)[:, None]
+        if offset is None:
+            s = jnp.maximum(linear, 0.0) / q
+            return s, jnp.zeros_like(s), signs - 0.5 * linear * s
+        # with the scale at its best, even if that were negative, the offset sees another Laplace channel; the objective is convex in both,
+        # so that where it wants a negative scale the best one is 0
+        r = (y @ channel.c_one)[:, None]
+        mu, value = offset.best(channel.one_one - r * r / q, channel.x_one - r * linear / q)
+        s = (linear - r * mu) / q
+        alone, lonely = offset.best(channel.one_one, channel.x_one)
+        cost = jnp.where(s > 0, value - 0.5 * linear * linear / q, lonely)
+        return jnp.maximum(s, 0.0), jnp.where(s > 0, mu, alone), signs + cost
 
 
 # ------------------------------------------------------------------------------------------------- a random offset of rows
@@ -804,6 +920,16 @@ class Offset(Prior):
     def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:
         inner = self.prior.ascend(latent.inner, self._inside(channel, latent.mu))
         return OffsetState(inner, self._law().mode(channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        return self.prior.penalty(beta, jnp.zeros_like(offset)) + self._law().penalty(offset)
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        return self.prior.candidates(channel, self._law())
+
+    @property
+    def convex(self) -> bool:
+        return self.prior.convex
 
     def coefficients(self, latent: OffsetState) -> Array:
         return self.prior.coefficients(latent.inner)

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
+from jax import lax
 from numpy.polynomial import Chebyshev, Polynomial, chebyshev, polynomial
 
 Q = 3.5  # where the polynomial of a given degree is most accurate (scanned from 1.5 to 4.5)
@@ -158,3 +159,17 @@ def normal_quantile(u: jax.Array) -> jax.Array:
         value = value * tau + c
     z = once(r - value)
     return jnp.where(u < 0.5, -z, z)
+
+
+def eliminate(W: jax.Array) -> jax.Array:
+    """L^-1 W, where the first p columns of W (p, q, ...) are L L'; left of their diagonal, what is only rounding stays.
+
+    Not by LAPACK: on XLA:CPU two batched calls at once can wait for ever, each for threads of the pool that the other one holds.
+    """
+    p = len(W)
+
+    def step(W: jax.Array, j: jax.Array) -> tuple[jax.Array, jax.Array]:
+        row = W[j] / jnp.sqrt(W[j, j])
+        return W - row[:p, None] * row, row
+
+    return lax.scan(step, W, jnp.arange(p))[1]
