@@ -34,7 +34,9 @@ Array = jax.Array
 Natural = tuple[Array, Array, Array, Array]  # log weights (K,), tilts (K,), G (p, p), and the features of the rows (f, n)
 
 STATES: int = 20_000
-"""The most states that are enumerated."""
+"""The most states that are enumerated for an expectation."""
+LIKELIHOOD_STATES: int = 60_000
+"""The most states that are enumerated for a likelihood alone."""
 
 _CHUNK = 2**20  # about how many numbers the arrays of one chunk of states have
 
@@ -45,7 +47,7 @@ def count_states(prior: Prior, p: int) -> int | None:
     return None if classes is None else len(classes[0]) ** p
 
 
-def check(prior: Prior, p: int) -> None:
+def check(prior: Prior, p: int, most: int = STATES) -> None:
     """Raise ValueError unless the states can be enumerated."""
     count = count_states(prior, p)
     if count is None:
@@ -53,10 +55,10 @@ def check(prior: Prior, p: int) -> None:
             f"{type(prior).__name__} has no exact E-step with this law: of the named priors 'ifa', 'bg' and 'te' have one, and of the laws "
             "Normal and any Mixture of Normal and Dirac. Take one of those, or another algorithm: 'saem', 'mcem' or 'fam-em'."
         )
-    if count > STATES:
+    if count > most:
         raise ValueError(
             f"The exact E-step goes through all states of the discrete variables: {count:,} with this prior and {p} components, more than "
-            f"the limit of {STATES:,}. Take fewer components, or another algorithm: 'saem', 'mcem' or 'fam-em'."
+            f"the limit of {most:,}. Take fewer components, or another algorithm: 'saem', 'mcem' or 'fam-em'."
         )
 
 
@@ -68,6 +70,7 @@ def expectation(parameters: Parameters, block: Block) -> tuple[Statistics, Array
     """
     parameters, block = cast(parameters, float), cast(block, float)
     prior = parameters.prior
+    check(prior, parameters.A.shape[1])
     G, R, inverse, e, log_noise = _channel(parameters, block.x)
     features, to_e = jax.vjp(lambda e: _features(prior, e), e)
     natural, chunks = _natural(prior, G, features), _chunks(prior, *e.shape)
@@ -101,6 +104,7 @@ def log_likelihood(parameters: Parameters, x: Array) -> Array:
     """log p(x) of each row (n,); x is (d, n)."""
     parameters = cast(parameters, float)
     prior = parameters.prior
+    check(prior, parameters.A.shape[1], LIKELIHOOD_STATES)
     G, R, _, e, log_noise = _channel(parameters, cast(x, float))
     return _log_sum(prior, _natural(prior, G, _features(prior, e)), R, _chunks(prior, *e.shape)) + log_noise
 
@@ -159,7 +163,6 @@ def _channel(parameters: Parameters, x: Array) -> tuple[Array, Array, Array, Arr
     """
     A, mean, sigma2, prior, _ = parameters
     p = A.shape[1]
-    check(prior, p)
     centred, noise = x - mean[:, None], sigma2[..., None]
     G = A.T @ (A / noise)
     W = lax.stop_gradient(eliminate(jnp.concatenate([jnp.eye(p) + G, jnp.eye(p)], 1)))

@@ -234,7 +234,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
 
         def score(parameters: Parameters) -> float:
-            return float(_model(parameters, np.zeros(X.shape[1]), 1.0).log_likelihood(rows, 100, 1).mean())
+            return float(_model(parameters, np.zeros(X.shape[1]), 1.0).log_likelihood(rows, n_particles=1, method="annealed").mean())
 
         with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
 

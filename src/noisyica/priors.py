@@ -96,6 +96,17 @@ class Prior:
         """Whether the penalty is convex, so that any local minimum is the mode."""
         return False
 
+    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
+        """A channel of diagonal G through which the posterior is close to that of ``channel``, and its mean (p, n); None if none is known.
+
+        Its coefficients are independent: one Gibbs sweep draws them exactly.
+        """
+        return None
+
+    def log_normaliser(self, channel: Channel) -> Array:
+        """Log of the integral of the likelihood (n,), for a channel that :meth:`factorised` gave."""
+        raise NotImplementedError
+
     def mean_square(self) -> Array:
         """E[beta_j^2] under the prior."""
         raise NotImplementedError
@@ -206,6 +217,10 @@ def _as_pytree(*fields: str, static: str | None = None) -> Any:
 
 
 # ------------------------------------------------------------------------------------------- independent coefficients
+
+
+MEAN_FIELD_SWEEPS, MEAN_FIELD_ROUNDS = 10, 3
+"""Sweeps of the means, and how often they are done anew for another offset."""
 
 
 @_as_pytree("law", static="components")
@@ -323,6 +338,24 @@ class Independent(Prior):
 
         found = pieces.best_minima(G, c, parts, objective)
         return found if offset is None else OffsetState(found[:, :-1], found[:, -1]), True
+
+    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
+        """The mean field: each law sees the means of the others."""
+        G, a = channel.G, jnp.diag(channel.G)
+
+        def site(mean: Array, x: Any) -> tuple[Array, None]:
+            j, row, c = x
+            return mean.at[j].set(self._at(j).moments(a[j], c - row @ mean + a[j] * mean[j])[0]), None
+
+        def sweep(_: int, mean: Array) -> Array:
+            return lax.scan(site, mean, (jnp.arange(len(G)), G, channel.c))[0]
+
+        mean = lax.fori_loop(0, MEAN_FIELD_SWEEPS, sweep, jnp.zeros_like(channel.c))
+        blank = Channel(*(jnp.zeros_like(part) for part in channel))
+        return blank._replace(G=jnp.diag(a), c=channel.c - G @ mean + a[:, None] * mean), mean
+
+    def log_normaliser(self, channel: Channel) -> Array:
+        return self._whole().log_normaliser(jnp.diag(channel.G)[:, None], channel.c).sum(0)
 
     def mean_square(self) -> Array:
         mean, variance = self._each(lambda law: law.moments(0.0, 0.0))
@@ -930,6 +963,20 @@ class Offset(Prior):
     @property
     def convex(self) -> bool:
         return self.prior.convex
+
+    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
+        mu = channel.x_one / channel.one_one
+        for _ in range(MEAN_FIELD_ROUNDS):
+            found = self.prior.factorised(self._inside(channel, mu))
+            if found is None:
+                return None
+            base, mean = found
+            b = channel.x_one - channel.c_one @ mean
+            mu = self._law().moments(channel.one_one, b)[0]
+        return base._replace(x_one=b, one_one=channel.one_one), mean
+
+    def log_normaliser(self, channel: Channel) -> Array:
+        return self.prior.log_normaliser(channel) + self._law().log_normaliser(channel.one_one, channel.x_one)
 
     def coefficients(self, latent: OffsetState) -> Array:
         return self.prior.coefficients(latent.inner)
