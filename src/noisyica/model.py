@@ -147,7 +147,7 @@ class Model:
         draws : array (n_draws, n, p)
         """
         X = self.check(X)
-        _check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
+        check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
         key = _key(random_state)
         found = []
         for i, (block, rows) in enumerate(blocks(X)):
@@ -165,7 +165,7 @@ class Model:
         rows beside it.
         """
         X = self.check(X)
-        _check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
+        check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
         for (block, rows), part in zip(blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
@@ -183,7 +183,7 @@ class Model:
         temperatures make it exact faster than more particles do.
         """
         X = self.check(X)
-        _check_counts(n_temperatures=(n_temperatures, 1), n_particles=(n_particles, 1))
+        check_counts(n_temperatures=(n_temperatures, 1), n_particles=(n_particles, 1))
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
         for (block, rows), part in zip(blocks(X), np.array_split(X, range(ROWS, len(X), ROWS)), strict=True):
@@ -218,7 +218,7 @@ def check_observed(X: np.ndarray, axis: int = 1) -> np.ndarray:
     return X
 
 
-def _check_counts(**counts: tuple[Any, int]) -> None:
+def check_counts(**counts: tuple[Any, int]) -> None:
     """That each is an integer, and not less than its least value."""
     for name, (value, least) in counts.items():
         if not (isinstance(value, (int, np.integer)) and value >= least):
