@@ -35,7 +35,7 @@ from noisyica.progress import Reporter
 SWEEPS = 10
 """From one posterior draw to the next, so that the spread over draws is the posterior's and not that of a slow chain."""
 NUMBERS = 2**22
-"""Entries of the matrix of permuted labels that are held at a time."""
+"""Entries of the matrices of permuted labels, and of sums over them, that are held at a time."""
 TIE = 1e-12
 """Values of q this near to each other are equal: permutations that exchange equal rows, summed in another order."""
 
@@ -257,12 +257,14 @@ class Hotelling:
 def hotelling(coefficients: Sequence[np.ndarray], second: np.ndarray, n_permutations: int, seed: int) -> Hotelling:
     """Compare the rows where ``second`` is true with the others, in each of several arrays (n, p) of coefficients."""
     n, n1 = len(second), int(second.sum())
-    whitened = [_whiten(one) for one in coefficients]
+    sets = [_whiten(one) for one in coefficients]
+    whitened = np.concatenate(sets, axis=1)
+    begins = np.cumsum([0, *(one.shape[1] for one in sets[:-1])])
 
     def shares(first: np.ndarray, rest: np.ndarray, axis: int) -> np.ndarray:
         in_first = np.zeros((*first.shape[:-1], n))
         np.put_along_axis(in_first, first, 1.0, axis=-1)
-        squares = np.stack([np.square(in_first @ one).sum(-1) for one in whitened], axis=-1)
+        squares = np.add.reduceat(np.square(in_first @ whitened), begins, axis=-1)
         return np.minimum(squares * n / (n1 * (n - n1)), 1.0)
 
     # SciPy permutes the numbers of the rows, not the rows: the permutations are made once for all arrays, and a sum over a group is a
@@ -274,7 +276,7 @@ def hotelling(coefficients: Sequence[np.ndarray], second: np.ndarray, n_permutat
         permutation_type="independent",
         vectorized=True,
         n_resamples=n_permutations,
-        batch=max(1, NUMBERS // n),
+        batch=max(1, NUMBERS // max(whitened.shape)),
         alternative="greater",
         random_state=np.random.default_rng(seed),
     )
