@@ -60,8 +60,9 @@ def main():
     begun = time.perf_counter()
     found = null_p_values(found.models[0].posterior_mean(X), found.sizes[1], chosen.nulls, chosen.permutations)
     print(
-        f"labels permuted {chosen.nulls} times on the posterior means of {name}: K-S p-value {scipy.stats.kstest(found, 'uniform').pvalue:.3f}, "
-        f"share of p <= 0.05 {np.mean(found <= 0.05):.3f} ({time.perf_counter() - begun:.1f} s)"
+        f"labels permuted {chosen.nulls} times on the posterior means of {name}: K-S p-value "
+        f"{scipy.stats.kstest(found, 'uniform').pvalue:.3f}, share of p <= 0.05 {np.mean(found <= 0.05):.3f} "
+        f"({time.perf_counter() - begun:.1f} s)"
     )
 
 
