@@ -2,7 +2,8 @@
 
 from noisyica import laws, plot, priors
 from noisyica.estimator import NoisyICA
+from noisyica.inference import GroupComparison, compare_groups
 from noisyica.model import Model
 
 __version__ = "0.1.0"
-__all__ = ["Model", "NoisyICA", "laws", "plot", "priors"]
+__all__ = ["GroupComparison", "Model", "NoisyICA", "compare_groups", "laws", "plot", "priors"]

@@ -138,7 +138,7 @@ class Model:
         draws : array (n_draws, n, p)
         """
         X = self.check(X)
-        _check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
+        check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
         key = _key(random_state)
         found = []
         for i, (block, rows) in enumerate(blocks(X)):
@@ -156,7 +156,7 @@ class Model:
         rows beside it.
         """
         X = self.check(X)
-        _check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
+        check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
         for block, part in _parts(X):
@@ -242,7 +242,7 @@ class Model:
         -7.29, to within 0.00
         """
         X = self.check(X)
-        _check_counts(n_temperatures=(n_temperatures or 1, 1), n_particles=(n_particles, 1))
+        check_counts(n_temperatures=(n_temperatures or 1, 1), n_particles=(n_particles, 1))
         if return_std and n_particles == 1 and method == "annealed":
             raise ValueError("The standard error comes from the particles' spread: take n_particles of at least 2.")
         if self._by_enumeration(X, method):
@@ -319,7 +319,7 @@ def check_observed(X: np.ndarray, axis: int = 1) -> np.ndarray:
     return X
 
 
-def _check_counts(**counts: tuple[Any, int]) -> None:
+def check_counts(**counts: tuple[Any, int]) -> None:
     """That each is an integer, and not less than its least value."""
     for name, (value, least) in counts.items():
         if not (isinstance(value, (int, np.integer)) and value >= least):

@@ -1,0 +1,233 @@
+"""Group comparison: T^2 by hand, p-values that are uniform under the null hypothesis, and kind errors."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from noisyica import Model, NoisyICA, compare_groups
+from noisyica.inference import hotelling
+
+
+def pooled_t2(coefficients, second):
+    """Hotelling's T^2 from its definition: the pooled covariance within the groups."""
+    one, other = coefficients[~second], coefficients[second]
+    n0, n1 = len(one), len(other)
+    pooled = ((n0 - 1) * np.cov(one.T) + (n1 - 1) * np.cov(other.T)) / (n0 + n1 - 2)
+    difference = one.mean(0) - other.mean(0)
+    return n0 * n1 / (n0 + n1) * difference @ np.linalg.solve(np.atleast_2d(pooled), difference)
+
+
+def data(n=20, p=3, n1=8, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) + rng.normal(size=p), rng.permutation(np.arange(n) < n1)
+
+
+def test_t2_is_its_definition():
+    coefficients, second = data()
+    shifted = coefficients + 3.0 * second[:, None]
+    found = hotelling([coefficients, 1e-9 * shifted], second, 10, 0).statistics
+    np.testing.assert_allclose(found, [pooled_t2(coefficients, second), pooled_t2(shifted, second)], rtol=1e-9)
+
+
+def test_t2_of_one_coefficient_is_student_s_t_squared():
+    coefficients, second = data(p=1)
+    t = scipy.stats.ttest_ind(coefficients[second, 0], coefficients[~second, 0]).statistic
+    assert hotelling([coefficients], second, 10, 0).statistics == pytest.approx([t**2])
+
+
+def test_t2_of_normal_coefficients_has_the_f_distribution():
+    n, p, n1 = 12, 3, 5
+    rng = np.random.default_rng(1)
+    found = hotelling(list(rng.normal(size=(2000, n, p))), np.arange(n) < n1, 1, 0).statistics
+    f = found * (n - p - 1) / (p * (n - 2))
+    # at this level a right program fails for 1 seed in 1,000
+    assert scipy.stats.kstest(f, scipy.stats.f(p, n - p - 1).cdf).pvalue > 1e-3
+
+
+def test_few_rows_have_all_their_permutations():
+    coefficients, second = data(n=8, n1=3)
+    found = hotelling([coefficients], second, 1000, 0)
+    every = [np.isin(np.arange(8), chosen) for chosen in itertools.combinations(range(8), 3)]
+    null = np.array([pooled_t2(coefficients, labels) for labels in every])
+    assert found.exact
+    assert len(found.null) == math.comb(8, 3)
+    assert found.p_values[0] == pytest.approx(np.mean(null >= pooled_t2(coefficients, second) - 1e-9))
+    assert not hotelling([coefficients], second, math.comb(8, 3) - 1, 0).exact
+
+
+def test_equal_rows_and_exchanged_groups_are_ties():
+    """With four rows of two values, the partitions have two values of T^2: apart in 1 of 3, mixed in 2 of 3."""
+    coefficients = np.array([[0.1], [0.1], [0.7], [0.7]])
+    for second, p_value in (([0, 0, 1, 1], 1 / 3), ([1, 0, 1, 0], 1.0)):
+        assert hotelling([coefficients], np.array(second, bool), 1000, 0).p_values[0] == pytest.approx(p_value)
+
+
+def sparse(rng, size):
+    """Coefficients with zeros and heavy tails, for which T^2 has no F distribution."""
+    return rng.standard_t(1.5, size=size) * (rng.random(size) < 0.4)
+
+
+def test_p_values_are_uniform_where_the_groups_are_alike():
+    rng = np.random.default_rng(2)
+    found = [
+        hotelling(list(sparse(rng, (3, 30, 4))), rng.permutation(np.arange(30) < 10), 199, int(rng.integers(2**31))) for _ in range(300)
+    ]
+    own = np.array([one.p_values[0] for one in found])
+    average = np.array([one.p_value_of_average for one in found])
+    family = np.array([one.adjusted_p_values.min() for one in found])
+    for p_values in (own, average, family):
+        # a right program fails for 1 seed in 1,000; p-values are multiples of 1/200, which is a tenth of the bound (0.11)
+        assert scipy.stats.kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_unlike_groups_are_found_and_like_components_are_not():
+    rng = np.random.default_rng(3)
+    coefficients = sparse(rng, (80, 4))
+    second = rng.permutation(np.arange(80) < 40)
+    coefficients[second, 2] += 2 * np.abs(coefficients[:, 2]).std()
+    assert hotelling([coefficients], second, 999, 0).p_values[0] <= 0.01
+    components = hotelling(list(coefficients.T[:, :, None]), second, 999, 0)
+    assert (components.adjusted_p_values >= components.p_values).all()
+    np.testing.assert_array_equal(components.adjusted_p_values <= 0.05, [False, False, True, False])
+
+
+def test_same_permutations_for_all_sets():
+    coefficients, second = data()
+    found = hotelling([coefficients, 2 * coefficients + 1, coefficients[::-1]], second, 99, 0)
+    np.testing.assert_allclose(found.null[:, 0], found.null[:, 1], rtol=1e-9)
+    assert not np.allclose(found.null[:, 0], found.null[:, 2])
+
+
+def test_what_is_constant_or_dependent_does_not_count():
+    coefficients, second = data()
+    more = np.column_stack([coefficients, np.full(20, 0.1), coefficients @ [1.0, -2.0, 0.5], np.zeros(20)])
+    one, two, nothing = (hotelling([c], second, 99, 0) for c in (coefficients, more, np.full((20, 2), 0.1)))
+    np.testing.assert_allclose(two.statistics, one.statistics, rtol=1e-9)
+    np.testing.assert_array_equal(two.p_values, one.p_values)
+    assert nothing.statistics == [0.0]
+    assert nothing.p_values == [1.0]
+
+
+def test_groups_without_any_spread_are_infinitely_apart():
+    second = np.arange(10) < 4
+    found = hotelling([np.where(second, 2.0, 1.0)[:, None]], second, 1000, 0)
+    assert found.statistics > 1e10
+    assert found.p_values == [1 / math.comb(10, 4)]
+
+
+# ---------------------------------------------------------------------------------------------------------- with a model
+
+ESTIMATOR = NoisyICA(2, prior="bg", max_iter=60, tol=0)
+HOW = {"n_draws": 8, "n_permutations": 199, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def unlike():
+    """60 rows, of which the last 30 have more of a component."""
+    A = np.random.default_rng(0).normal(size=(12, 2))
+    X, _ = Model(A, noise_variance=0.1, prior="bg").sample(60, random_state=0)
+    X[30:] += 1.5 * A[:, 0]
+    return X, np.repeat(["control", "patient"], 30)
+
+
+@pytest.fixture(scope="module")
+def refitted(unlike):
+    return compare_groups(*unlike, ESTIMATOR, n_refits=2, **HOW)
+
+
+def test_result(refitted, unlike):
+    X, groups = unlike
+    assert refitted.labels == ("control", "patient")
+    assert refitted.sizes == (30, 30)
+    assert refitted.p_values.shape == refitted.statistics.shape == (2, 8)
+    assert refitted.p_value == refitted.p_values.mean() <= 0.01
+    assert refitted.p_value_of_mean == 1 / 200
+    assert refitted.p_value_std == pytest.approx(np.sqrt(refitted.p_values.var(axis=1, ddof=1).mean()))
+    assert refitted.p_value_std_refits == pytest.approx(refitted.p_values.mean(1).std(ddof=1))
+    assert refitted.statistics.std(1).min() > 0
+    means = refitted.models[0].posterior_mean(X)
+    second = groups == "patient"
+    np.testing.assert_allclose(refitted.differences, means[second].mean(0) - means[~second].mean(0))
+    np.testing.assert_allclose(refitted.component_statistics, scipy.stats.ttest_ind(means[second], means[~second]).statistic)
+    assert refitted.statistics_of_mean[0] == pytest.approx(pooled_t2(means, second))
+
+
+def test_it_says_what_it_found(refitted):
+    text = repr(refitted)
+    for words in ("'control': 30 rows", "p_value=0.005", "over 8 draws", "over 2 refits", "p_value_of_mean=0.005", "199 permutations"):
+        assert words in text
+    header, *rows = refitted.table().splitlines()
+    assert header.split() == ["component", "difference", "t", "p", "adjusted", "p"]
+    assert [row.split()[0] for row in rows] == ["0", "1"]
+
+
+def test_the_same_seed_gives_the_same_answer(refitted, unlike):
+    again = compare_groups(*unlike, ESTIMATOR, n_refits=2, **HOW)
+    np.testing.assert_array_equal(again.statistics, refitted.statistics)
+    np.testing.assert_array_equal(again.p_values, refitted.p_values)
+    other = compare_groups(*unlike, ESTIMATOR, n_refits=2, **(HOW | {"random_state": 1}))
+    assert not np.allclose(other.models[0].mixing, refitted.models[0].mixing, rtol=1e-6)
+    assert not np.allclose(refitted.models[0].mixing, refitted.models[1].mixing, rtol=1e-6)
+    assert ESTIMATOR.random_state is None  # what was given is left as it was
+    assert not hasattr(ESTIMATOR, "components_")
+
+
+def test_a_fitted_estimator_is_used_as_it_is(unlike):
+    X, groups = unlike
+    seen = []
+    estimator = NoisyICA(2, prior="bg", max_iter=60, tol=0, random_state=5, callback=lambda i, model: seen.append(i))
+    unfitted = compare_groups(X, groups, estimator, **HOW)
+    assert seen[-1] == 60
+    fitted = estimator.fit(X)
+    seen.clear()
+    used = compare_groups(X, groups, fitted, **HOW)
+    assert not seen
+    given = compare_groups(X, groups, fitted.model_, **HOW)
+    for one in (used, given):
+        np.testing.assert_array_equal(one.models[0].mixing, fitted.mixing_)
+        np.testing.assert_array_equal(one.statistics, unfitted.statistics)
+        assert one.p_value_of_mean == unfitted.p_value_of_mean
+
+
+@pytest.mark.parametrize("labels", [[True] * 30 + [False] * 30, [2.5] * 30 + [-1.0] * 30, ["b"] * 30 + [7] * 30])
+def test_labels_of_any_kind(refitted, unlike, labels):
+    found = compare_groups(unlike[0], labels, refitted.models[0], **HOW)
+    order = [labels[0], labels[-1]] if isinstance(labels[0], str) else [labels[-1], labels[0]]
+    assert list(found.labels) == order
+    sign = 1 if isinstance(labels[0], str) else -1
+    np.testing.assert_allclose(found.differences, sign * refitted.differences)
+
+
+@pytest.mark.parametrize(
+    ("groups", "change", "error", "message"),
+    [
+        (["a"] * 5, {}, ValueError, "groups must be 6 labels, one for each row of X; got shape (5,)"),
+        ([["a"]] * 6, {}, ValueError, "got shape (6, 1)"),
+        (["a", "a", "b", "b", None, "b"], {}, ValueError, "no label (None or NaN) in 1 of its rows, such as row 4"),
+        (["a", np.nan, "b", "b", "b", np.nan], {}, ValueError, "in 2 of its rows, such as row 1"),
+        ([1] * 6, {}, ValueError, "All labels of groups are 1: two groups are needed"),
+        (["a", "b", "c"] * 2, {}, ValueError, "mask = np.isin(groups, ['a', 'b']), and give X[mask] and groups[mask]"),
+        (["a"] * 5 + ["b"], {}, ValueError, "Only one row has the label 'b'"),
+        (["a", "b"] * 3, {"estimator": "bg"}, TypeError, "estimator must be a NoisyICA"),
+        (["a", "b"] * 3, {"n_refits": 2}, ValueError, "A Model has all its parameters"),
+        (["a", "b"] * 3, {"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),
+        (["a", "b"] * 3, {"n_permutations": 1.5}, ValueError, "n_permutations must be an integer"),
+        (["a", "b"] * 3, {"estimator": Model(np.eye(5))}, ValueError, "6 rows are too few for 5 components"),
+        (["a", "b"] * 3, {"estimator": Model(np.eye(3))}, ValueError, "X has 5 columns, but the model has 3 dimensions"),
+    ],
+)
+def test_bad_input(groups, change, error, message):
+    X = np.random.default_rng(0).normal(size=(6, 5))
+    with pytest.raises(error) as raised:
+        compare_groups(X, groups, **({"estimator": Model(np.eye(5)[:, :2]), "n_draws": 2} | change))
+    assert message in str(raised.value)
+
+
+def test_missing_labels_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    groups = pandas.Series(["a", "b", pandas.NA, "b", "a", "b"], dtype="string")
+    with pytest.raises(ValueError, match="such as row 2"):
+        compare_groups(np.eye(6), groups, Model(np.eye(6)[:, :2]))
