@@ -434,6 +434,31 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(f"B has {B.shape[1]} columns, but there are {self.components_.shape[0]} components.")
         return self.mean_ + B @ self.components_
 
+    def score_samples(self, X: Any) -> np.ndarray:
+        """log p(x) of each row, the coefficients integrated out, (n,). Its error: :meth:`noisyica.Model.log_likelihood`."""
+        X = self._rows(X)
+        return self.model_.log_likelihood(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log p(x) of the rows: what cross-validation and ``GridSearchCV`` maximise."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def n_parameters_(self) -> int:
+        """How many free numbers the model has: A, the mean, the noise and the prior's own."""
+        check_is_fitted(self)
+        mean = self.mean == "free" and not self.prior_.has_offset
+        return int(self.mixing_.size + mean * self.mean_.size + np.size(self.noise_variance_) + self.prior_.n_parameters)
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion on X: the lower the better. It is meant for maximum likelihood (``mixing_prior=None``)."""
+        return -2 * float(self.score_samples(X).sum()) + 2 * self.n_parameters_
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian information criterion on X: the lower the better. It is meant for maximum likelihood (``mixing_prior=None``)."""
+        likelihood = self.score_samples(X)
+        return -2 * float(likelihood.sum()) + np.log(len(likelihood)) * self.n_parameters_
+
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted model: (X, beta)."""
         return self.model_.sample(n_samples, random_state)

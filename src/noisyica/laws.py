@@ -176,6 +176,11 @@ class Law:
         return -_derivative(self.log_density, t)
 
     @property
+    def n_parameters(self) -> int:
+        """How many free numbers are learnt."""
+        return 0
+
+    @property
     def location(self) -> ArrayLike | None:
         """The location, where it is learnt."""
         return None
@@ -305,6 +310,10 @@ class FreeNormal(Normal):
     @property
     def location(self) -> ArrayLike | None:
         return self.mean
+
+    @property
+    def n_parameters(self) -> int:
+        return 1
 
     def statistics(self, t: Array) -> Any:
         return t, jnp.ones_like(t)
@@ -892,6 +901,10 @@ class SymmetricNormals(Law):
         classes = self._classes()
         return [classes[0], *((m, w + LOG_2) for m, w in classes[1:])]
 
+    @property
+    def n_parameters(self) -> int:
+        return 2 * int(np.shape(self.means)[-1])
+
     def _responsibilities(self, t: Array) -> list[Array]:
         return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
 
@@ -986,6 +999,10 @@ class Mixture(Law):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return all(x.smooth for x in self.laws)
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.laws) - 1 + sum(law.n_parameters for law in self.laws)
 
     @property
     def plain(self) -> bool:  # type: ignore[override]
@@ -1130,6 +1147,10 @@ class Shift(Law):
         return self.law.smooth
 
     @property
+    def n_parameters(self) -> int:
+        return self.law.n_parameters
+
+    @property
     def plain(self) -> bool:  # type: ignore[override]
         return self.law.plain
 
@@ -1195,6 +1216,10 @@ class Located(Shift):
     @property
     def location(self) -> ArrayLike | None:
         return self.by
+
+    @property
+    def n_parameters(self) -> int:
+        return 1 + self.law.n_parameters
 
     def statistics(self, t: Array) -> Any:
         z = t - self.by

@@ -16,6 +16,7 @@ from noisyica import enumeration, priors
 from noisyica._array import Compiled, cast, double_precision, to_numpy
 from noisyica.evidence import annealed_weights
 from noisyica.laws import Law
+from noisyica.posterior import Posterior
 from noisyica.priors import Channel, Prior
 from noisyica.reconstruct import modes
 from noisyica.special import LOG_2PI
@@ -148,6 +149,33 @@ class Model:
             found.append(np.asarray(draws)[:, :, :rows].transpose(0, 2, 1))
         return np.concatenate(found, axis=1)
 
+    def posterior(
+        self, X: Any, n_draws: int = 500, n_chains: int = 4, n_warmup: int = 100, thin: int = 1, random_state: RandomState = None
+    ) -> Posterior:
+        """Draws from the posterior of the coefficients, with their summaries and diagnostics.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        n_draws : int
+            Draws to keep of each chain.
+        n_chains : int
+            Chains for each row, each from a draw of its own from the prior.
+        n_warmup, thin, random_state
+            As in :meth:`posterior_sample`.
+
+        Returns
+        -------
+        posterior : noisyica.posterior.Posterior
+            Means, probabilities of being on, credible intervals, effective sample sizes, R-hat. It holds all draws, in float32: for many
+            rows take them in parts.
+        """
+        X = self.check(X)
+        check_counts(n_chains=(n_chains, 1))
+        seeds = check_random_state(random_state).randint(2**31 - 1, size=n_chains)
+        chains = [self.posterior_sample(X, n_draws, n_warmup, thin, random_state=int(seed)).astype(np.float32) for seed in seeds]
+        return Posterior(np.stack(chains))
+
     @double_precision
     def posterior_mean(self, X: Any, n_draws: int = 200, n_warmup: int = 50, random_state: RandomState = 0) -> np.ndarray:
         """Posterior mean of the coefficients, (n, p), averaged over ``n_draws`` sweeps.
@@ -242,7 +270,7 @@ class Model:
         -7.29, to within 0.00
         """
         X = self.check(X)
-        check_counts(n_temperatures=(n_temperatures or 1, 1), n_particles=(n_particles, 1))
+        check_counts(n_temperatures=(1 if n_temperatures is None else n_temperatures, 1), n_particles=(n_particles, 1))
         if return_std and n_particles == 1 and method == "annealed":
             raise ValueError("The standard error comes from the particles' spread: take n_particles of at least 2.")
         if self._by_enumeration(X, method):

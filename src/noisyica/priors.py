@@ -173,6 +173,11 @@ class Prior:
         return self
 
     @property
+    def n_parameters(self) -> int:
+        """How many free numbers are learnt: of weights that sum to one, one less."""
+        return len(self.parameter_names)
+
+    @property
     def parameters(self) -> dict[str, np.ndarray]:
         """The learnt parameters by name."""
         return {name: np.asarray(getattr(self, name), float) for name in self.parameter_names}
@@ -409,6 +414,10 @@ class Independent(Prior):
 
     def transform(self, latent: Array, W: Array) -> Array:
         return W @ latent
+
+    @property
+    def n_parameters(self) -> int:
+        return self.law.n_parameters * (self.components or 1)
 
     def _summary(self) -> tuple[float, float, float]:
         """Variance, asymmetry and mean of a coefficient: averages, and the largest asymmetry, where components have laws of their own."""
@@ -1013,6 +1022,10 @@ class Offset(Prior):
     def mean(self) -> float:
         return self.prior.mean()
 
+    @property
+    def n_parameters(self) -> int:
+        return self.prior.n_parameters + 1
+
     def rescaled(self: OffsetType, factor: float) -> OffsetType:
         return self._with(self.prior, np.asarray(self.offset_scale, float) / factor)
 
@@ -1048,6 +1061,10 @@ class SingleScaleTernaryOffset(Offset):
 
     def mstep(self, statistics: Any) -> SingleScaleTernaryOffset:
         return self._with(self.prior.mstep(statistics[0]), self.offset_scale)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.prior.n_parameters
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
