@@ -4,6 +4,8 @@ from noisyica import laws, plot, priors
 from noisyica.estimator import NoisyICA
 from noisyica.inference import GroupComparison, compare_groups
 from noisyica.model import Model
+from noisyica.posterior import Posterior
+from noisyica.selection import Selection, select
 
 __version__ = "0.1.0"
-__all__ = ["GroupComparison", "Model", "NoisyICA", "compare_groups", "laws", "plot", "priors"]
+__all__ = ["GroupComparison", "Model", "NoisyICA", "Posterior", "Selection", "compare_groups", "laws", "plot", "priors", "select"]

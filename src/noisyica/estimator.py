@@ -95,7 +95,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Truncate on random boundaries, as the paper's convergence theorem has it: a run whose statistics leave a ball, or jump, returns to
         its start, and the ball doubles. ``history_`` counts the "returns".
     warm_start : bool, default=False
-        Start from the parameters of the last fit where they have the same shape.
+        Start from the parameters of the last fit where they have the same shape. Where it had fewer components, that with others from
+        what it left of X is one of the starts to choose among.
     transform_algorithm : {"mean", "map"}, default="mean"
         What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones (:meth:`noisyica.Model.map`).
     callback : callable, optional
@@ -334,15 +335,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ) -> list[Parameters]:
         """The parameters to start from, or several to choose among; ``asked`` is whether the last fit began with the same prior."""
         shape = (X.shape[1], p)
-        if self.warm_start and hasattr(self, "mixing_") and self.mixing_.shape == shape:
-            mean, noise = (self.mean_ - centre) / unit, np.asarray(self.noise_variance_) / unit**2
-            if self.mean != "free" or prior.has_offset:
-                mean = np.zeros_like(mean)
-            if self.noise != "diagonal":
-                noise = noise.mean()
-            # a prior that was asked for anew begins anew
-            parts: Any = (self.mixing_ / unit, mean, noise, self.prior_.rescaled(unit) if asked else prior)
-            return [cast(Parameters(*parts), float)]
+        warm = self._warm(X, p, prior, asked, centre, unit)
+        if warm and self.mixing_.shape == shape:
+            return warm
         if not isinstance(self.init, str):
             A = check_array(self.init, dtype=np.float64, input_name="init") / unit
             if A.shape != shape:
@@ -351,7 +346,24 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if self.init not in initialise.METHODS:
             names = ", ".join(repr(m) for m in initialise.METHODS)
             raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
-        return [_start(X, p, prior, method, rng) for method in (prior.starts if self.init == "auto" else (self.init,))]
+        return warm + [_start(X, p, prior, method, rng) for method in (prior.starts if self.init == "auto" else (self.init,))]
+
+    def _warm(self, X: np.ndarray, p: int, prior: Prior, asked: bool, centre: np.ndarray, unit: float) -> list[Parameters]:
+        """Where the last fit ended, if that is wanted and can be, with more components from what it leaves of X; a list of at most one."""
+        if not (self.warm_start and hasattr(self, "mixing_") and len(self.mixing_) == X.shape[1] and self.mixing_.shape[1] <= p):
+            return []
+        A, mean, noise = self.mixing_ / unit, (self.mean_ - centre) / unit, np.asarray(self.noise_variance_) / unit**2
+        if self.mean != "free" or prior.has_offset:
+            mean = np.zeros_like(mean)
+        if self.noise != "diagonal":
+            noise = noise.mean()
+        if A.shape[1] < p:
+            with threadpool_limits(limits=1):
+                A = initialise.extended(X - mean, A, p, np.sqrt(prior.variance()))
+            asked = asked and self.prior_.n_parameters == prior.n_parameters  # or some have parameters for each component
+        # a prior that was asked for anew begins anew
+        parts: Any = (A, mean, noise, self.prior_.rescaled(unit) if asked else prior)
+        return [cast(Parameters(*parts), float)]
 
     def _finish(self, run: Run, centre: np.ndarray, unit: float, total: float) -> None:
         """Back to the units of X; sort the components, fix their signs and keep the history."""

@@ -59,6 +59,16 @@ def count_above_noise(X: np.ndarray) -> int:
     return int(np.clip((variances > edge).sum(), 1, max(1, min(n - 1, d) - 1)))
 
 
+def extended(X: np.ndarray, A: np.ndarray, p: int, spread: float) -> np.ndarray:
+    """A with further columns, p in all: principal directions of what its span leaves of X, for coefficients of that standard deviation."""
+    basis = np.linalg.qr(A)[0]
+    variances, directions = principal(X - X @ basis @ basis.T)
+    more = np.zeros((len(A), p - A.shape[1]))
+    few = min(more.shape[1], directions.shape[1])
+    more[:, :few] = directions[:, :few] * np.sqrt(variances[:few]) / spread
+    return np.column_stack([A, more])
+
+
 def start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, float]:
     """Mixing matrix (d, p) and noise variance to start from.
 

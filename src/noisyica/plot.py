@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from noisyica.estimator import NoisyICA
+    from noisyica.selection import Selection
 
 SIGNED, PLAIN = "RdBu_r", "gray_r"
 
@@ -86,3 +87,33 @@ def overview(ica: NoisyICA, X: Any, image_shape: tuple[int, int] | None = None, 
         for k, j in enumerate(np.argsort(-np.square(parts).sum(1))[: columns - 1]):
             _image(grid[i, 2 + k], parts[j], shape, (-high, high), SIGNED, f"{j}: {beta[i, j]:+.2f}")
     return figure
+
+
+def selection(result: Selection, axes: Axes | None = None) -> Axes:
+    """The criterion of a selection against the number of components, a line for each prior, the winner marked.
+
+    Parameters
+    ----------
+    result : Selection
+        Of :func:`noisyica.select`.
+    axes : matplotlib Axes, optional
+        To draw on; a new figure by default.
+    """
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(6, 4), layout="constrained").subplots()
+    table = {name: np.asarray(result.table_[name]) for name in result.table_}
+    held = result.criterion == "heldout"
+    value = table["log_likelihood"] if held else table[result.criterion]
+    for name in dict.fromkeys(table["prior"]):
+        mine = table["prior"] == name
+        error = table["behind_error"][mine] if held else None  # of the difference from the best, which is what is compared
+        axes.errorbar(table["n_components"][mine], value[mine], error, marker="o", markersize=4, capsize=3, label=str(name))
+    best = int(np.nanargmax(value) if held else np.nanargmin(value))
+    axes.plot(table["n_components"][best], value[best], "o", markersize=13, fillstyle="none", color="black", label="chosen")
+    axes.set_xlabel("number of components")
+    axes.set_ylabel("mean log likelihood of held-out rows" if held else f"{result.criterion.upper()} (the lower the better)")
+    axes.set_xticks(np.unique(table["n_components"]) if np.ptp(table["n_components"]) <= 20 else axes.get_xticks())
+    axes.legend(title="prior", fontsize=8)
+    return axes

@@ -409,7 +409,8 @@ class Independent(Prior):
         total = weight.sum()
         H = signs @ latent.T
         size = jnp.diag(H) / total + 1e-12
-        H = jnp.where(jnp.eye(len(size), dtype=bool), total * scale / jnp.maximum(count, 1e-12), H / size[:, None])
+        centred = H - jnp.outer(signs.sum(-1), latent @ weight) / total  # a location is not a dependence
+        H = jnp.where(jnp.eye(len(size), dtype=bool), total * scale / jnp.maximum(count, 1e-12), centred / size[:, None])
         return H, total * (count / total) / (size * size), jnp.full_like(count, total)
 
     def transform(self, latent: Array, W: Array) -> Array:
