@@ -31,7 +31,7 @@ from jax.typing import ArrayLike
 from noisyica import laws, pieces
 from noisyica._array import all_states, split, uniforms
 from noisyica.laws import Dirac, ExponentialNormal, FreeNormal, Law, Mixture, Normal, SymmetricNormals, keep_inside
-from noisyica.special import half_line_draw, log_half_line, once
+from noisyica.special import eliminate, half_line_draw, log_half_line, once
 
 Array = jax.Array
 Self = TypeVar("Self", bound="Prior")
@@ -481,9 +481,8 @@ def _ridge(channel: Channel) -> tuple[Array, Array]:
     """Coefficients (p, n) that fit by least squares, slightly shrunk, and the offsets (n,) that are taken off before."""
     p = len(channel.G)
     mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
-    factor = jax.scipy.linalg.cho_factor(channel.G + jnp.eye(p) * (1e-3 * jnp.trace(channel.G) / p + 1e-12))
-    inverse = jax.scipy.linalg.cho_solve(factor, jnp.eye(p))
-    return inverse @ (channel.c - channel.c_one[:, None] * mu), mu
+    factor = eliminate(jnp.concatenate([channel.G + jnp.eye(p) * (1e-3 * jnp.trace(channel.G) / p + 1e-12), jnp.eye(p)], 1))[:, p:]
+    return factor.T @ (factor @ (channel.c - channel.c_one[:, None] * mu)), mu
 
 
 class _Named(Independent):

@@ -186,7 +186,7 @@ def _label(prior: Any) -> str:
 def _check_numbers(n_components: Any) -> list[int]:
     """The numbers of components in increasing order."""
     given = [n_components] if isinstance(n_components, Integral) else list(n_components)
-    if not given or not all(isinstance(p, Integral) and not isinstance(p, bool) and p >= 1 for p in given):
+    if not given or not all(isinstance(p, (int, np.integer)) and not isinstance(p, bool) and p >= 1 for p in given):
         raise ValueError(f"n_components must be one or several integers of at least 1, such as range(1, 11); got {n_components!r}.")
     return sorted({int(p) for p in given})
 

@@ -181,9 +181,23 @@ def mstep(statistics: Statistics, prior: Prior, free_mean: bool, diagonal: bool,
 
 def regression(covariance: Array, cross: Array, size: Array) -> Array:
     """cross @ covariance^-1, with a ridge at the rounding of the float32 sums of ``size`` in it: few rows leave it singular."""
-    factor = jax.scipy.linalg.cho_factor(covariance + jnp.diag(1e-6 * size + 1e-300))
     # the inverse of a small matrix, then XLA's product: LAPACK's solver for many right sides starts threads of its own
-    return cross @ jax.scipy.linalg.cho_solve(factor, jnp.eye(len(size)))
+    return cross @ _inverse(covariance + jnp.diag(1e-6 * size + 1e-300))
+
+
+# Several runs at once make batches of matrices, and on XLA:CPU two batched calls of LAPACK at once can wait for ever, each for threads of
+# the pool that the other one holds: one matrix after the other, then.
+
+
+@jax.custom_batching.sequential_vmap
+def _inverse(matrix: Array) -> Array:
+    return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(matrix), jnp.eye(len(matrix)))
+
+
+@jax.custom_batching.sequential_vmap
+def _eigh(matrix: Array) -> tuple[Array, Array]:
+    values, vectors = jnp.linalg.eigh(matrix)
+    return values, vectors
 
 
 def draw_mixing(key: Array, statistics: Statistics, parameters: Parameters, count: Array, free_mean: bool) -> tuple[Array, Mixing]:
@@ -194,7 +208,7 @@ def draw_mixing(key: Array, statistics: Statistics, parameters: Parameters, coun
     """
     equations = _equations(statistics, parameters.prior, free_mean)
     tau = jnp.sqrt(parameters.tau2)
-    s, U = jnp.linalg.eigh(tau[:, None] * equations.covariance * tau)
+    s, U = _eigh(tau[:, None] * equations.covariance * tau)
     s, turn = jnp.maximum(count * s, 0.0), tau[:, None] * U
     noise = jnp.broadcast_to(parameters.sigma2, equations.total.shape)[:, None]
     shrink = 1 / (s + noise)  # (d, p)
