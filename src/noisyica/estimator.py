@@ -70,10 +70,11 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt. None: maximum likelihood, as in the
         paper. "em" and "fam-em" are always maximum likelihood.
     init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
-        Where to start. "auto" is FastICA where it applies, or the best of several starts for priors with one scale a row.
+        Where to start. "auto" is FastICA where it applies, or the best of several starts for priors with one scale a row. With more
+        components than columns FastICA does not apply, and "auto" and "fastica" are random directions.
     n_init : int, default=1
         Number of starts, learnt from together; the result is that of greatest likelihood. Those after the first are random rotations of
-        the principal components.
+        the principal components, or random directions.
     n_draws : int or (int, int), default=10
         Sweeps an iteration of "mcem"; two numbers: in the first and in the last of ``max_iter`` iterations, growing evenly.
     burn_in : float, default=0.5

@@ -72,18 +72,21 @@ def extended(X: np.ndarray, A: np.ndarray, p: int, spread: float) -> np.ndarray:
 def start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, float]:
     """Mixing matrix (d, p) and noise variance to start from.
 
-    Columns are scaled so that coefficients have the prior's variance. What PCA or FastICA cannot give (p > d, or more components than
-    rows) is filled with random directions.
+    Columns are scaled so that coefficients have the prior's variance. What PCA or FastICA cannot give (more components than rows, say) is
+    filled with random directions. Where p > d, FastICA and its like look for what is not there, p sources as functions of d numbers, and
+    all directions are random; and principal components leave nothing to tell the noise by, which must not begin too low.
     """
     if len(X) > MAX_ROWS:
         X = X[rng.choice(len(X), MAX_ROWS, replace=False)]
     centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
     n, d = X.shape
+    if p > d and method != "pca":
+        method = "random"
     variances, directions = principal(centred)
     total = variances.sum()
     available = int((variances > 1e-10 * max(total, 1e-300)).sum())
     kept = min(p, available, max(n - 1, 1))
-    noise = max(float(variances[kept:].sum()), 1e-3 * float(total)) / d
+    noise = max(float(variances[kept:].sum()), (0.5 if p > d else 1e-3) * float(total)) / d
     columns = directions[:, :kept] * np.sqrt(variances[:kept])
     if method == "random" or kept == 0:
         columns, kept = columns[:, :0], 0
