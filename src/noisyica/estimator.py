@@ -96,8 +96,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Truncate on random boundaries, as the paper's convergence theorem has it: a run whose statistics leave a ball, or jump, returns to
         its start, and the ball doubles. ``history_`` counts the "returns".
     warm_start : bool, default=False
-        Start from the parameters of the last fit where they have the same shape. Where it had fewer components, that with others from
-        what it left of X is one of the starts to choose among.
+        Start from the parameters of the last fit where they have the same shape. Where it had fewer components, a second run starts from
+        those and others from what they leave of X, and the result is that of greater likelihood.
     transform_algorithm : {"mean", "map"}, default="mean"
         What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones (:meth:`noisyica.Model.map`).
     callback : callable, optional
@@ -232,7 +232,6 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._begun = begun
         settings = self._settings(prior, p, free_mean, bool(np.isnan(X).any()))
         schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa), self._sweeps(), self.max_iter)
-        monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in range(self.n_init)]
         rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
 
         def score(parameters: Parameters) -> float:
@@ -248,15 +247,21 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
             reporter.update(0, "looking for a start")
             data = learning.prepare(X, self.dtype, weight)
-            candidates = self._starts(filled, p, prior, asked, centre, unit, rng)
-            starts = [learning.best_start(data, candidates, key, settings._replace(algorithm="saem", several=False, bounded=False), score)]
+            warm = self._warm(filled, p, prior, asked, centre, unit)
+            if warm and self.mixing_.shape[1] == p:
+                starts = warm
+            else:
+                candidates = self._starts(filled, p, prior, unit, rng)
+                short = settings._replace(algorithm="saem", several=False, bounded=False)
+                starts = [learning.best_start(data, candidates, key, short, score), *warm]
             starts += [_start(filled, p, prior, "rotation", rng) for _ in range(self.n_init - 1)]
+            monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in starts]
             runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
         best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
         seen = np.average(~np.isnan(X), 0, weight)  # the share of each column that is not missing, which sum_xx leaves out
         self._finish(runs[best], centre, unit, float((np.asarray(data.blocks.sum_xx).sum(0) / seen).sum()))
         self._training = (original, weight, free_mean, settings.hidden)
-        if len(runs) > 1:
+        if self.n_init > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
             self.stability_ = similarity(self.mixing_, others)
         self.converged_ = monitors[best].done
@@ -331,14 +336,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _number_of_components(self, X: np.ndarray) -> int:
         return initialise.count_above_noise(X) if self.n_components == "auto" else int(self.n_components)
 
-    def _starts(
-        self, X: np.ndarray, p: int, prior: Prior, asked: bool, centre: np.ndarray, unit: float, rng: np.random.RandomState
-    ) -> list[Parameters]:
-        """The parameters to start from, or several to choose among; ``asked`` is whether the last fit began with the same prior."""
+    def _starts(self, X: np.ndarray, p: int, prior: Prior, unit: float, rng: np.random.RandomState) -> list[Parameters]:
+        """The parameters to start from, or several to choose among."""
         shape = (X.shape[1], p)
-        warm = self._warm(X, p, prior, asked, centre, unit)
-        if warm and self.mixing_.shape == shape:
-            return warm
         if not isinstance(self.init, str):
             A = check_array(self.init, dtype=np.float64, input_name="init") / unit
             if A.shape != shape:
@@ -347,10 +347,13 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if self.init not in initialise.METHODS:
             names = ", ".join(repr(m) for m in initialise.METHODS)
             raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
-        return warm + [_start(X, p, prior, method, rng) for method in (prior.starts if self.init == "auto" else (self.init,))]
+        return [_start(X, p, prior, method, rng) for method in (prior.starts if self.init == "auto" else (self.init,))]
 
     def _warm(self, X: np.ndarray, p: int, prior: Prior, asked: bool, centre: np.ndarray, unit: float) -> list[Parameters]:
-        """Where the last fit ended, if that is wanted and can be, with more components from what it leaves of X; a list of at most one."""
+        """Where the last fit ended, if that is wanted and can be, with more components from what it leaves of X; a list of at most one.
+
+        ``asked`` is whether that began with the same prior.
+        """
         if not (self.warm_start and hasattr(self, "mixing_") and len(self.mixing_) == X.shape[1] and self.mixing_.shape[1] <= p):
             return []
         A, mean, noise = self.mixing_ / unit, (self.mean_ - centre) / unit, np.asarray(self.noise_variance_) / unit**2

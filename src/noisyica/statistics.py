@@ -189,12 +189,12 @@ def regression(covariance: Array, cross: Array, size: Array) -> Array:
 # the pool that the other one holds: one matrix after the other, then.
 
 
-@jax.custom_batching.sequential_vmap
+@jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
 def _inverse(matrix: Array) -> Array:
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(matrix), jnp.eye(len(matrix)))
 
 
-@jax.custom_batching.sequential_vmap
+@jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
 def _eigh(matrix: Array) -> tuple[Array, Array]:
     values, vectors = jnp.linalg.eigh(matrix)
     return values, vectors

@@ -1,0 +1,99 @@
+"""Summaries and diagnostics of posterior draws."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from noisyica import Model, Posterior, priors
+from tests.tools import TRUE_PRIORS
+
+
+@pytest.mark.parametrize("name", priors.TABLE)
+def test_intervals_and_probabilities_are_calibrated(name):
+    model = Model(np.random.default_rng(1).normal(size=(8, 4)), noise_variance=1.0, prior=TRUE_PRIORS[name])
+    X, beta = model.sample(500, random_state=0)
+    posterior = model.posterior(X, n_draws=250, random_state=0)
+    on = beta != 0
+    for given_on, rows in ((False, np.ones_like(on)), (True, on)):
+        low, high = np.moveaxis(posterior.interval(0.9, given_on=given_on), -1, 0)
+        inside = ((low <= beta) & (beta <= high))[rows]
+        # a row's coefficients are nearly independent given the model; an atom in the interval's end makes it wider, hence the 0.02
+        margin = 4 * np.sqrt(0.09 / inside.size)
+        assert 0.9 - margin < inside.mean() < 0.9 + margin + 0.02 * (not given_on)
+    for probability, event in (
+        (posterior.probability_on(), on),
+        (posterior.probability_positive(), beta > 0),
+        (posterior.probability_negative(), beta < 0),
+    ):
+        for part in range(4):  # reliability: of those said to be so with probability 0.3, 30 % are
+            rows = (probability >= part / 4) & (probability <= (part + 1) / 4)
+            if rows.sum() >= 20:
+                said = probability[rows]
+                error = np.sqrt((said * (1 - said)).sum() + 0.25) / rows.sum()
+                assert abs(event[rows].mean() - said.mean()) < 4 * error
+
+
+def test_summaries():
+    draws = np.random.default_rng(0).normal(size=(4, 1000, 2, 3))
+    draws[:, :, 0, 0] = 0
+    draws[:, ::2, 0, 1] = 0
+    posterior = Posterior(draws)
+    flat = draws.reshape(-1, 2, 3)
+    np.testing.assert_allclose(posterior.mean(), flat.mean(0))
+    np.testing.assert_allclose(posterior.std(), flat.std(0))
+    np.testing.assert_allclose(posterior.probability_on(), (flat != 0).mean(0))
+    np.testing.assert_allclose(posterior.probability_positive() + posterior.probability_negative(), posterior.probability_on())
+    np.testing.assert_allclose(posterior.interval(0.8)[1, 2], np.quantile(flat[:, 1, 2], (0.1, 0.9)))
+    on = posterior.interval(0.8, given_on=True)
+    assert np.isnan(on[0, 0]).all()
+    np.testing.assert_allclose(on[0, 1], np.quantile(draws[:, 1::2, 0, 1], (0.1, 0.9)))
+    with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
+        posterior.interval(90)
+
+
+def autoregression(phi, chains=4, count=4000):
+    noise = np.random.default_rng(1).normal(size=(chains, count, 1, 1)) * np.sqrt(1 - phi**2)
+    draws = np.zeros_like(noise)
+    for t in range(1, count):
+        draws[:, t] = phi * draws[:, t - 1] + noise[:, t]
+    return draws
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])
+def test_effective_sample_size_of_an_autoregression(phi):
+    """n (1 - phi) / (1 + phi) in theory; its estimate is within 20 % here (some ten standard errors of Geyer's estimator at phi = 0.5)."""
+    posterior = Posterior(autoregression(phi))
+    assert posterior.ess()[0, 0] == pytest.approx(16000 * (1 - phi) / (1 + phi), rel=0.2)
+    assert posterior.rhat()[0, 0] < 1.01
+
+
+def test_rhat_tells_chains_that_disagree_in_place_or_in_spread():
+    draws = autoregression(0.0)
+    moved, wider = draws.copy(), draws.copy()
+    moved[0] += 1
+    wider[0] *= 3
+    assert Posterior(moved).rhat()[0, 0] > 1.05
+    assert Posterior(wider).rhat()[0, 0] > 1.05
+    constant = Posterior(np.zeros((4, 100, 1, 1)))
+    assert constant.rhat()[0, 0] == 1
+    assert constant.ess()[0, 0] == 400
+    with pytest.raises(ValueError, match="at least 4 draws"):
+        Posterior(np.zeros((4, 3, 1, 1))).ess()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arviz_agrees():
+    arviz = pytest.importorskip("arviz")
+    draws = np.concatenate([autoregression(0.7), autoregression(0.2)], axis=2)
+    draws[0, :, 1] += 0.05
+    data = Posterior(draws).to_arviz()
+    assert data.posterior["beta"].shape == (4, 4000, 2, 1)
+    np.testing.assert_allclose(arviz.ess(data)["beta"].to_numpy(), Posterior(draws).ess(), rtol=0.02)
+    np.testing.assert_allclose(arviz.rhat(data)["beta"].to_numpy(), Posterior(draws).rhat(), rtol=1e-3)
+
+
+def test_arviz_is_missed_politely(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ImportError, match="pip install 'noisyica"):
+        Posterior(np.zeros((1, 4, 1, 1))).to_arviz()
