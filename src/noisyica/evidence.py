@@ -8,9 +8,9 @@ starts with an exact draw at t = 0 and takes one sweep at each of the others has
 
 with L the exponent above (Neal, 2001): the average of a few weights estimates p(x) without bias.
 
-The path starts at the *mean field*: G_0 is the diagonal of G, and c_0 what each coefficient sees of the data when the others are at their
-means. That is close to the posterior, so that a short path does: from the prior, where it starts for priors with one scale a row, it takes
-a hundred times as many sweeps.
+The path starts at the *mean field*, heated: G_0 is a tenth of the diagonal of G, and c_0 a tenth of what each coefficient sees of the data
+when the others are at their means. That is near the posterior and wide enough, so that a short path does; from the prior, where it starts
+for priors with one scale a row, it takes many times as many sweeps.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from noisyica.special import LOG_2PI
 from noisyica.statistics import Block, Parameters, channel
 
 Array = jax.Array
-FROM_MEAN_FIELD, FROM_PRIOR = 20, 200
+FROM_MEAN_FIELD, FROM_PRIOR = 80, 200
 """Temperatures by default, by where the path starts."""
+HEAT = 0.1
+"""The mean field's likelihood is raised to this power: it knows one mode only, and has to be wide enough to reach the others."""
 
 
 def _all_particles(parameters: Parameters, block: Block, keys: Array, n_temperatures: int | None, n_particles: int) -> Array:
@@ -58,13 +60,16 @@ def _constant(parameters: Parameters, block: Block) -> Array:
 def _weights(prior: Prior, whole: Channel, keys: Array, n_temperatures: int | None, n_particles: int) -> Array:
     """The log weights of the particles of each row (n_particles, n)."""
     single = cast(prior, "float32")
-    found = single.factorised(cast(whole, "float32"))
-    # from the prior, most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power
-    count, power = (FROM_PRIOR, 4) if found is None else (FROM_MEAN_FIELD, 1)
+    known = single.factorised(cast(whole, "float32"))
+    # most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power
+    count, power = (FROM_PRIOR, 4.0) if known is None else (FROM_MEAN_FIELD, 1.5)
     count = n_temperatures or count
     ladder = (np.arange(count + 1) / count) ** power
-    base = Channel(*(jnp.zeros_like(part) for part in whole)) if found is None else cast(found[0], float)
-    log_normaliser = jnp.zeros(whole.c.shape[1:]) if found is None else prior.log_normaliser(base)
+    if known is None:
+        base, log_normaliser = Channel(*(jnp.zeros_like(part) for part in whole)), jnp.zeros(whole.c.shape[1:])
+    else:
+        base = Channel(*(HEAT * part.astype(float) for part in known[0]))
+        log_normaliser = prior.log_normaliser(base)
     change = Channel(*(end - start for end, start in zip(whole, base, strict=True)))
     blank = jax.tree.map(jnp.asarray, single.blank(len(whole.G), whole.c.shape[1], "float32"))
 

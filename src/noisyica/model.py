@@ -248,7 +248,7 @@ class Model:
         ----------
         X : array (n, d)
         n_temperatures : int, optional
-            Of annealed importance sampling; 20 by default, 200 for priors with one scale a row. More make it exact faster than more
+            Of annealed importance sampling; 80 by default, 200 for priors with one scale a row. More make it exact faster than more
             particles do.
         n_particles : int, default=32
             Of annealed importance sampling. The standard error comes from their spread: with one there is none.
