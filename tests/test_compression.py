@@ -131,6 +131,17 @@ def test_tables_are_chosen_by_length():
     assert one.n_bytes < compression.HEADER.size + compression.STREAM.size + 20
 
 
+def test_many_rows():
+    """More symbols than the frequencies of a table may sum to."""
+    model, X = simulate("lap", n=70_000, d=3, p=1)
+    small = compress(model, X, step=4.0, width=1)
+    assert decompress(model, small).shape == X.shape
+    counts = np.array([[3, 0, 500_000, 1, 2]])
+    scaled = compression._histogram(counts)
+    assert scaled.sum() == compression.RESOLUTION
+    np.testing.assert_array_equal(scaled > 0, counts > 0)
+
+
 def test_own_laws_for_components(double):
     prior = priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False).for_components(2)
     prior = prior._with(laws.Mixture(prior.law.laws, np.array([[0.98, 0.02], [0.02, 0.98]])), 2)
