@@ -1,6 +1,7 @@
 """noisyica: probabilistic (noisy) independent component analysis."""
 
 from noisyica import laws, plot, priors
+from noisyica.compression import Compressed, compress, decompress
 from noisyica.estimator import NoisyICA
 from noisyica.inference import GroupComparison, compare_groups
 from noisyica.model import Model
@@ -8,4 +9,18 @@ from noisyica.posterior import Posterior
 from noisyica.selection import Selection, select
 
 __version__ = "0.1.0"
-__all__ = ["GroupComparison", "Model", "NoisyICA", "Posterior", "Selection", "compare_groups", "laws", "plot", "priors", "select"]
+__all__ = [
+    "Compressed",
+    "GroupComparison",
+    "Model",
+    "NoisyICA",
+    "Posterior",
+    "Selection",
+    "compare_groups",
+    "compress",
+    "decompress",
+    "laws",
+    "plot",
+    "priors",
+    "select",
+]

@@ -130,7 +130,7 @@ class Posterior:
             import arviz
         except ImportError as error:
             raise ImportError("to_arviz needs ArviZ: pip install 'noisyica[arviz]'.") from error
-        groups = {"posterior": {"beta": self.draws}}
+        groups: Any = {"posterior": {"beta": self.draws}}
         dims = {"beta": ["row", "component"]}
         if int(arviz.__version__.split(".")[0]) >= 1:  # one dictionary of groups since 1.0
             return arviz.from_dict(groups, dims=dims)

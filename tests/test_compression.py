@@ -1,0 +1,322 @@
+"""Lossy compression: what comes back, what it costs, and what bytes that nobody compressed lead to."""
+
+import contextlib
+import struct
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from noisyica import Compressed, Model, NoisyICA, compress, compression, decompress, laws, priors
+from tests.tools import TRUE_PRIORS
+
+
+def simulate(name, n, d, p, sigma=0.3, seed=0):
+    """A model and rows of it: sparse coefficients, or one scale and signs. (``Model.sample`` would be compiled for each shape.)"""
+    rng = np.random.default_rng(seed)
+    prior = TRUE_PRIORS[name] if isinstance(name, str) else name
+    model = Model(rng.normal(size=(d, p)), None if prior.has_offset else rng.normal(size=d), sigma**2, prior)
+    beta = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.4)
+    if isinstance(compression._inner(prior), priors.SingleScaleTernary):
+        beta = np.sign(beta) * rng.exponential(size=(n, 1))
+    offset = rng.laplace(size=(n, 1)) * prior.has_offset
+    return model, model.mean + offset + beta @ model.mixing.T + sigma * rng.normal(size=(n, d))
+
+
+def entropy(symbols):
+    """Bits that the columns of symbols take, each with its own frequencies."""
+    bits = 0.0
+    for column in symbols.T:
+        _, counts = np.unique(column, return_counts=True)
+        bits -= (counts * np.log2(counts / counts.sum())).sum()
+    return bits
+
+
+def coefficients(model, X_hat):
+    """What a reconstruction is made of, (n, p), by least squares; and the offsets."""
+    ones = np.ones((len(model.mixing), int(model.prior.has_offset)))
+    found = np.linalg.lstsq(np.hstack([model.mixing, ones]), (X_hat - model.mean).T)[0].T
+    p = model.mixing.shape[1]
+    return found[:, :p], found[:, p:]
+
+
+@pytest.mark.parametrize("name", TRUE_PRIORS)
+def test_round_trip(name):
+    model, X = simulate(name, n=200, d=12, p=4)
+    small = compress(model, X)
+    X_hat = decompress(model, small.data)
+    assert small.distortion == pytest.approx(np.square(X - X_hat).mean(), rel=1e-12)
+    assert small.distortion < 1.15 * model.noise_variance  # no more than noise and a little rounding are left
+    assert compress(model, X).data == small.data
+    beta, offset = coefficients(model, X_hat)
+    np.testing.assert_allclose(model.mean + beta @ model.mixing.T + offset.sum(1, keepdims=True), X_hat, atol=1e-10)
+    if name in ("te", "teoff"):
+        s = np.abs(beta).max(1, keepdims=True)
+        ratio = np.divide(beta, s, out=np.zeros_like(beta), where=s > 1e-9)
+        assert np.abs(ratio - np.rint(ratio)).max() < 1e-8
+    else:
+        steps = beta * np.linalg.norm(model.mixing, axis=0) / np.sqrt(model.noise_variance) / 2.0
+        assert np.abs(steps - np.rint(steps)).max() < 1e-8
+
+
+def test_offsets_of_any_prior():
+    model, X = simulate(priors.Offset("lap", 1.0), n=100, d=12, p=3, sigma=0.1)
+    small = compress(model, X)
+    assert small.distortion < 0.012
+    offset = coefficients(model, decompress(model, small))[1][:, 0]
+    steps = offset * np.sqrt(12) / 0.1 / 2.0
+    assert np.abs(steps - np.rint(steps)).max() < 1e-8
+    assert np.abs(offset).mean() == pytest.approx(1.0, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["te", "bg", "lap"])
+def test_rate_is_the_entropy_of_the_symbols(name):
+    model, X = simulate(name, n=2000, d=24, p=6)
+    small = compress(model, X)
+    beta, _ = coefficients(model, decompress(model, small))
+    if name == "te":
+        s = np.abs(beta).max(1)
+        y = np.rint(beta / np.maximum(s, 1e-9)[:, None])
+        scale = np.rint(s[s > 1e-9] / s[s > 1e-9].min() * 50)  # multiples of a step, whatever it is
+        bits = entropy(y) + entropy(scale[:, None])
+    else:
+        bits = entropy(np.rint(beta * np.linalg.norm(model.mixing, axis=0) / np.sqrt(model.noise_variance) / 2.0))
+    assert 0.995 < 8 * small.n_bytes / bits < 1.05
+    assert small.rate == pytest.approx(8 * small.n_bytes / 2000)
+    assert small.rate_per_entry == pytest.approx(small.rate / 24)
+
+
+@pytest.mark.parametrize("name", ["te", "bg", "log"])
+def test_larger_steps_take_fewer_bits_and_leave_more_error(name):
+    model, X = simulate(name, n=300, d=24, p=6)
+    found = [compress(model, X, step) for step in (0.5, 2.0, 5.0, 12.0)]
+    rates, errors = np.array([[small.rate, small.distortion] for small in found]).T
+    assert (np.diff(rates) < 0).all()
+    assert (np.diff(errors) > 0).all()
+
+
+def test_signs_are_the_most_probable():
+    """At step sqrt(12) the price of a bit is the MAP's: no other signs with their best scale do better, all 3^5 of them tried."""
+    model, X = simulate("te", n=60, d=6, p=5, sigma=0.7)
+    y = np.array(np.meshgrid(*[[-1, 0, 1]] * 5)).reshape(5, -1).T
+    quadratic = np.square(y @ model.mixing.T).sum(1) / model.noise_variance
+    linear = (X - model.mean) @ model.mixing @ y.T / model.noise_variance
+    gamma = model.prior.gamma
+    price = np.abs(y).sum(1) * np.log((1 - 2 * gamma) / gamma)
+    cost = price - 0.5 * np.square(np.maximum(linear - 1, 0)) / np.where(quadratic > 0, quadratic, 1.0)
+
+    found, _ = coefficients(model, decompress(model, compress(model, X, np.sqrt(12))))
+    signs = np.rint(found / np.maximum(np.abs(found).max(1), 1e-9)[:, None])
+    chosen = (signs[:, None] == y).all(2).argmax(1)
+    # scales are rounded and prices are those of the sample, so near ties may go either way
+    assert (cost[np.arange(60), chosen] - cost.min(1)).mean() < 0.25
+
+
+def test_a_wide_beam_is_better():
+    model, X = simulate(priors.SingleScaleTernary(0.3), n=200, d=30, p=30, sigma=0.7)
+    narrow, wide = (compress(model, X, np.sqrt(12), width) for width in (1, 16))
+    cost = [small.distortion * 30 / 0.49 / 2 + small.rate * np.log(2) for small in (narrow, wide)]
+    assert cost[1] < cost[0] - 1.0
+
+
+def test_tables_are_chosen_by_length():
+    """The prior's own where there are few rows; histograms where there are many and the prior is wrong."""
+    model, X = simulate("bg", n=2000, d=12, p=3)
+    wrong = Model(model.mixing, model.mean, model.noise_variance, priors.BernoulliGaussian(0.99))
+    assert compress(wrong, X).rate < 1.15 * compress(model, X).rate
+    one = compress(model, X[:1])
+    assert one.data[compression.HEADER.size] == compression.PRIOR
+    assert one.n_bytes < compression.HEADER.size + compression.STREAM.size + 20
+
+
+def test_many_rows():
+    """More symbols than the frequencies of a table may sum to."""
+    model, X = simulate("lap", n=70_000, d=3, p=1)
+    small = compress(model, X, step=4.0, width=1)
+    assert decompress(model, small).shape == X.shape
+    counts = np.array([[3, 0, 500_000, 1, 2]])
+    scaled = compression._histogram(counts)
+    assert scaled.sum() == compression.RESOLUTION
+    np.testing.assert_array_equal(scaled > 0, counts > 0)
+
+
+def test_own_laws_for_components(double):
+    prior = priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False).for_components(2)
+    prior = prior._with(laws.Mixture(prior.law.laws, np.array([[0.98, 0.02], [0.02, 0.98]])), 2)
+    model = Model(np.eye(4)[:, :2], noise_variance=1e-4, prior=prior)
+    stream = compression._streams(model, compression._Code(2, 2.0, np.zeros((20, 2), np.int64)))["coefficients"]
+    bins = np.diff(norm.cdf(0.02 * (np.arange(8) - 3.5)))
+    expected = np.array([[0.02], [0.98]]) * bins + np.array([[0.98], [0.02]]) * (np.arange(7) == 3)
+    np.testing.assert_allclose(stream.prior(-3, 7), expected, rtol=1e-9)
+    X = np.random.default_rng(0).normal(size=(20, 4)) * [0, 1, 0.01, 0.01]
+    assert not decompress(model, compress(model, X))[:, 0].any()
+
+
+@pytest.mark.parametrize("name", ["bg", "teoff"])
+def test_missing_values(name):
+    model, X = simulate(name, n=300, d=24, p=4)
+    holes = np.random.default_rng(0).random(X.shape) < 0.3
+    seen = np.where(holes, np.nan, X)
+    small = compress(model, seen)
+    X_hat = decompress(model, small)
+    assert small.distortion == pytest.approx(np.square(X - X_hat)[~holes].mean())
+    assert small.distortion < 1.2 * model.noise_variance
+    assert np.square(X - X_hat)[holes].mean() < 2 * model.noise_variance  # filled in as well as can be
+
+
+def test_diagonal_noise():
+    model, X = simulate("bg", n=300, d=12, p=3)
+    noise = np.where(np.arange(12) < 6, 0.01, 4.0)
+    other = Model(model.mixing, model.mean, noise, model.prior)
+    X = X + np.sqrt(noise) * np.random.default_rng(1).normal(size=X.shape)
+    error = np.square(X - decompress(other, compress(other, X)))
+    assert error[:, :6].mean() < 0.13
+    assert error[:, 6:].mean() == pytest.approx(4.09, rel=0.15)
+
+
+@pytest.mark.parametrize("name", ["te", "teoff", "lap"])
+@pytest.mark.parametrize(("n", "p"), [(1, 3), (5, 1), (1, 1), (3, 9)])
+def test_small_and_wide(name, n, p):
+    model, X = simulate(name, n=n, d=4, p=p)
+    assert decompress(model, compress(model, X)).shape == (n, 4)
+
+
+def test_components_and_rows_that_are_zero():
+    for prior in ("te", "bg"):
+        A = np.ones((4, 2)) * [1.0, 0.0]
+        model = Model(A, noise_variance=0.1, prior=prior)
+        X = np.zeros((50, 4))
+        X[3] = 2.0
+        found = decompress(model, compress(model, X))
+        np.testing.assert_allclose(found[3], 2.0, atol=0.4)
+        assert not found[[0, 1, 2, 4]].any()
+
+
+def test_estimators_and_saved_ones(tmp_path):
+    _, X = simulate("bg", n=200, d=8, p=2)
+    ica = NoisyICA(2, max_iter=30, tol=0, random_state=0).fit(X)
+    small = compress(ica, X)
+    ica.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(decompress(NoisyICA.load(tmp_path / "model.npz"), small), decompress(ica.model_, small))
+    assert repr(small).startswith("Compressed(200 x 8 in ")
+
+
+def change(data, where, value):
+    """The data with bytes replaced, and a check sum that hides it."""
+    data = data[:where] + value + data[where + len(value) :]
+    return data[:-4] + struct.pack("<I", zlib.crc32(data[:-4]))
+
+
+@pytest.fixture(scope="module")
+def example():
+    model, X = simulate("teoff", n=40, d=6, p=3)
+    return model, compress(model, X).data
+
+
+ANY_DAMAGE = "damaged|not what noisyica.compress makes|format"
+
+
+def test_damage_is_noticed(example):
+    model, data = example
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        bad = bytearray(data)
+        bad[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        with pytest.raises(ValueError, match=ANY_DAMAGE):
+            decompress(model, bytes(bad))
+    for end in range(len(data)):
+        with pytest.raises(ValueError, match=ANY_DAMAGE):
+            decompress(model, data[:end])
+    with pytest.raises(ValueError, match="damaged"):
+        decompress(model, data + b"\0")
+
+
+def test_forged_check_sums_do_no_harm(example):
+    """Whoever writes the check sum anew gets a ValueError or, at worst, other numbers; never a crash, and never without end."""
+    model, data = example
+    rng = np.random.default_rng(0)
+    start = compression.HEADER.size
+    for i in range(400):
+        where = int(rng.integers(start, len(data) - 8)) if i % 2 else int(rng.integers(start, start + 3 * compression.STREAM.size))
+        bad = change(data, where, rng.bytes(int(rng.integers(1, 5))))
+        with contextlib.suppress(ValueError):
+            assert decompress(model, bad).shape == (40, 6)
+
+
+def test_what_is_wrong_is_said(example):
+    model, data = example
+    cases = {
+        b"": "not what noisyica.compress makes",
+        b"PK" + data: "not what noisyica.compress makes",
+        change(data, 4, b"\x09"): "format 9.*upgrade",
+        change(data, 5, struct.pack("<I", 2**31)): "promise 2147483648 rows.*max_entries",
+        change(data, 5, struct.pack("<I", 0)): "promise 0 rows",
+    }
+    for bad, message in cases.items():
+        with pytest.raises(ValueError, match=message):
+            decompress(model, bad)
+    with pytest.raises(ValueError, match="max_entries=100"):
+        decompress(model, data, max_entries=100)
+    with pytest.raises(TypeError, match="data must be bytes"):
+        decompress(model, "text")
+
+
+def test_another_model_is_refused(example):
+    model, data = example
+    A = model.mixing.copy()
+    A[0, 0] += 1e-9
+    for other in (
+        Model(A, noise_variance=model.noise_variance, prior=model.prior),
+        Model(model.mixing, noise_variance=2.0, prior=model.prior),
+        Model(model.mixing, noise_variance=model.noise_variance, prior=priors.SingleScaleTernaryOffset(0.3)),
+        Model(model.mixing, noise_variance=model.noise_variance, prior="bg"),
+        Model(np.ones((6, 2)), noise_variance=model.noise_variance, prior=model.prior),
+    ):
+        with pytest.raises(ValueError, match="another model"):
+            decompress(other, data)
+
+
+def test_a_prior_that_only_looks_the_same_is_noticed():
+    """Python functions have no fingerprint; the symbols have a check sum."""
+    A = np.random.default_rng(0).normal(size=(4, 2))
+    one, other = (Model(A, noise_variance=0.01, prior=laws.LogDensity(f)) for f in (lambda t: -(t**4), lambda t: -30 * t**2))
+    X = np.random.default_rng(1).normal(size=(3, 2)) @ A.T
+    small = compress(one, X)
+    assert decompress(one, small).shape == X.shape
+    with pytest.raises(ValueError, match="damaged"):
+        decompress(other, small)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"step": 0}, "step must be a positive number"),
+        ({"step": np.nan}, "step must be a positive number"),
+        ({"step": "fine"}, "step must be a positive number"),
+        ({"step": 1e-9}, "choose a larger step"),
+        ({"width": 0}, "width must be an integer of at least 1"),
+        ({"X": np.ones((3, 4))}, "X has 4 columns"),
+        ({"X": np.full((3, 8), np.nan)}, "Nothing is observed"),
+    ],
+)
+def test_bad_input(options, message):
+    model, X = simulate("bg", n=10, d=8, p=2)
+    with pytest.raises(ValueError, match=message):
+        compress(model, **({"X": X} | options))
+
+
+def test_what_is_no_model():
+    for thing in (NoisyICA(2), None, "bg"):
+        with pytest.raises(TypeError, match="must be a noisyica.Model or a fitted NoisyICA"):
+            compress(thing, np.ones((3, 2)))
+
+
+def test_without_constriction(monkeypatch):
+    monkeypatch.setitem(sys.modules, "constriction", None)
+    model, X = simulate("bg", n=3, d=8, p=2)
+    with pytest.raises(ImportError, match=r"pip install 'noisyica\[compression\]'"):
+        compress(model, X)
+    with pytest.raises(ImportError, match="constriction"):
+        decompress(model, Compressed(b"", (1, 8), 0.0))
