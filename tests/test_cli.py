@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import noisyica
 from noisyica import NoisyICA, plot
 from noisyica.cli import app
+from noisyica.data import read
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,6 +42,87 @@ def test_demo_errors_are_one_line(tmp_path):
     result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "file"), "-p", "2", "--max-iter", "2"])
     assert result.exit_code == 1
     assert "Error" in result.output
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The same rows in the formats that can be read, with ids and groups where these can be had."""
+    rng = np.random.default_rng(0)
+    X = rng.laplace(size=(40, 2)) @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(40, 5))
+    groups = np.where(np.arange(40) % 2, "patient", "control")
+    np.save(tmp_path / "rows.npy", X)
+    np.savez(tmp_path / "rows.npz", X=X, group=groups, ages=np.arange(40))
+    lines = ["id,a,b,c,d,e,group"] + [
+        f"s{i},{','.join(map(repr, map(float, x)))},{g}" for i, (x, g) in enumerate(zip(X, groups, strict=True))
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "rows.txt").write_text("\n".join(" ".join(map(repr, map(float, x))) for x in X))
+    (tmp_path / "groups.txt").write_text("\n".join(groups) + "\n")
+    return tmp_path, X
+
+
+def test_data_are_the_same_in_every_format(files):
+    folder, X = files
+    for name in ("rows.npy", "rows.npz", "rows.csv", "rows.txt"):
+        data = read(folder / name)
+        np.testing.assert_array_equal(data.X, X)
+        assert (name in ("rows.npz", "rows.csv")) == ("group" in data.others)
+    (folder / "holes.csv").write_text("a,b\n1,\n,2\n3,NA\n")
+    np.testing.assert_array_equal(read(folder / "holes.csv").X, [[1, np.nan], [np.nan, 2], [3, np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.npy", None, "There is no file"),
+        ("data.xyz", b"1 2", "files of this kind are not known"),
+        ("data.npy", b"not numpy", "cannot be read|not numbers"),
+        ("data.npz", b"not a zip file", "cannot be read"),
+        ("data.csv", b"", "is empty"),
+        ("data.csv", b"a,b\n1,2\n3\n", "line 3 has 1 columns, the first one 2"),
+        ("data.csv", b"a,b\nx,y\n", "no rows of numbers"),
+        ("data.csv", b"\xff\xfe\x00", "cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / name)
+
+
+def test_select_and_compare(files):
+    folder, _ = files
+    options = ["-p", "2", "--max-iter", "20"]
+    result = CliRunner().invoke(app, ["select", str(folder / "rows.csv"), *options, "--prior", "bg", "-o", str(folder / "out")])
+    assert result.exit_code == 0, result.output
+    assert "Chosen by bic: 2 components" in result.output
+    assert (folder / "out" / "table.csv").read_text().startswith("prior,n_components,log_likelihood")
+    assert matplotlib.image.imread(folder / "out" / "selection.png").std() > 0.02
+    assert NoisyICA.load(folder / "out" / "model.npz").components_.shape == (2, 5)
+    for groups in ("group", str(folder / "groups.txt")):
+        result = CliRunner().invoke(app, ["compare", str(folder / "rows.npz"), groups, "--array", "X", *options, "--n-draws", "3"])
+        assert result.exit_code == 0, result.output
+        assert "bg: GroupComparison('control': 20 rows, 'patient': 20 rows" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["select", "rows.csv", "-p", "2-x"], "is not a list of numbers"),
+        (["select", "rows.csv", "--prior", "bg,gauss"], "Unknown prior 'gauss'"),
+        (["select", "rows.npz", "--array", "Y"], "has no array 'Y'"),
+        (["select", "missing.csv"], "There is no file"),
+        (["compare", "rows.csv", "sex"], "neither a file nor one value a row"),
+        (["compare", "rows.csv", "group", "--between", "patient,other"], "group"),
+    ],
+)
+def test_errors_are_one_line(files, monkeypatch, arguments, message):
+    monkeypatch.chdir(files[0])
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
 
 
 def test_version_and_help():

@@ -84,13 +84,13 @@ def test_log_likelihood_agrees_with_enumeration():
         model.log_likelihood(X, method="ais")
 
 
-@pytest.mark.parametrize("name", TRUE_PRIORS)
+@pytest.mark.parametrize("name", ["lap", "ifa", "ebg", "te", "teoff"])
 def test_log_likelihood_agrees_with_simulation(name):
     """p(x) as the prior's average of the Gaussian likelihood, with its standard error."""
     rng = np.random.default_rng(5)
     model = Model(rng.normal(size=(3, 2)), noise_variance=1.0, prior=TRUE_PRIORS[name])
     X, _ = model.sample(8, random_state=0)
-    clean, _ = Model(model.mixing, noise_variance=1e-12, prior=model.prior).sample(400_000, random_state=1)
+    clean, _ = Model(model.mixing, noise_variance=1e-12, prior=model.prior).sample(200_000, random_state=1)
     found, error = model.log_likelihood(X, method="annealed", return_std=True)
     for x, value, own in zip(X, found, error, strict=True):
         values = np.exp(-0.5 * np.square(x - clean).sum(1)) / (2 * np.pi) ** 1.5

@@ -109,11 +109,10 @@ def test_map_is_the_least_of_the_objective(name):
 @pytest.mark.parametrize(
     "prior",
     [
-        priors.Independent(Mixture((Dirac(), Dirac(1.0), Normal(-1.0, 0.5), Laplace(0.7)), (0.3, 0.2, 0.3, 0.2))),
-        priors.GaussianMixture((-2.0, 3.0), (0.6, 0.2, 0.2), shared=False, symmetric=False),
+        priors.Independent(Mixture((Dirac(), Dirac(1.0), Normal(-1.0, 0.5), Laplace(0.7)), (0.3, 0.2, 0.3, 0.2)), shared=False),
         priors.Offset("bg", 2.0),
     ],
-    ids=["composed", "unshared", "offset"],
+    ids=["composed", "offset"],
 )
 def test_no_point_of_a_grid_is_better(prior):
     model = model_of(prior, d=4, p=2)
@@ -129,7 +128,7 @@ def test_no_point_of_a_grid_is_better(prior):
         assert found[i] <= model.map_objective(np.tile(x, (61, 1)), np.tile(beta[i], (61, 1)), offset[i] + shifts).min() + 1e-9
 
 
-@pytest.mark.parametrize("name", ["bg", "te", "lap"])
+@pytest.mark.parametrize("name", ["bg", "te"])
 def test_many_components(name):
     """More states than can be listed, or a penalty that is convex: never worse than the truth, and no single change is better."""
     model = model_of(TRUE_PRIORS[name], d=40, p=20, noise=1.0)

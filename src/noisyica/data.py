@@ -41,10 +41,18 @@ def read(path: str | Path, array: str | None = None) -> Data:
         if path.suffix.lower() == ".npz":
             return _read_npz(path, array)
         if path.suffix.lower() == ".npy":
-            return Data(_rows(np.load(path, allow_pickle=False), path.name), {})
+            return Data(_rows(_load(path), path.name), {})
     except (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({error}): is it damaged, or of another format than its name says?") from error
     raise ValueError(f"{path.name}: files of this kind are not known. Give .npy, .npz, .csv, .tsv or .txt.")
+
+
+def _load(path: Path) -> Any:
+    """What NumPy reads; Python objects (pickles), which could run code, are not read."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise OSError("not NumPy's format, or Python objects, which are not read") from error
 
 
 def _rows(values: np.ndarray, name: str) -> np.ndarray:
@@ -56,7 +64,7 @@ def _rows(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _read_npz(path: Path, array: str | None) -> Data:
-    with np.load(path, allow_pickle=False) as file:
+    with _load(path) as file:
         names = file.files
         if array is None:
             tables = [name for name in names if file[name].ndim == 2]
@@ -113,7 +121,7 @@ def labels(data: Data, groups: str) -> np.ndarray:
     if not path.is_file():
         known = f" It has {', '.join(data.others)}." if data.others else ""
         raise ValueError(f"{groups!r} is neither a file nor one value a row in the data file.{known}")
-    found: Any = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.array(path.read_text(encoding="utf-8").split("\n"))
+    found: Any = _load(path) if path.suffix == ".npy" else np.array(path.read_text(encoding="utf-8").split("\n"))
     if path.suffix != ".npy" and not found[-1].strip():
         found = found[:-1]
     if found.shape != (len(data.X),):

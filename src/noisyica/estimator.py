@@ -235,12 +235,15 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
 
         def score(parameters: Parameters) -> float:
+            if not np.isfinite(parameters.sigma2).all():  # broken down
+                return -np.inf
             return float(_model(parameters, np.zeros(X.shape[1]), 1.0).log_likelihood(rows, n_particles=1, method="annealed").mean())
 
         with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
 
             def watch(done: int, runs: list[Run]) -> bool:
                 reporter.update(done, f"noise variance {float(runs[0].history['noise_variance'][-1]) * unit**2:.4g}")
+                self._check_alive(runs, done)
                 told = self.callback is not None and self.callback(done, _model(runs[0].state.estimate, centre, unit))
                 at_rest = [monitor.converged(run.history["signal"]) for monitor, run in zip(monitors, runs, strict=True)]
                 return bool(told) or all(at_rest)
@@ -273,6 +276,15 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 stacklevel=3,
             )
         return self
+
+    def _check_alive(self, runs: list[Run], done: int) -> None:
+        if any(np.isfinite(run.history["noise_variance"][-1]) for run in runs):
+            return
+        other = ", or dtype='float64'" if self.dtype == "float32" else ""
+        raise ValueError(
+            f"Learning broke down before iteration {done}: {len(runs[0].state.statistics.b)} components are more than these data determine "
+            f"with dtype={self.dtype!r}, and became copies of each other. Take fewer components{other}."
+        )
 
     def _prior(self, X: np.ndarray) -> Prior:
         """The prior to begin with, with what ``mean`` adds to it."""

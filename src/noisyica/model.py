@@ -211,7 +211,8 @@ class Model:
         --------
         >>> import numpy as np
         >>> from noisyica import Model
-        >>> model = Model(np.eye(3), noise_variance=0.04, prior="bg")
+        >>> from noisyica.priors import BernoulliGaussian
+        >>> model = Model(np.eye(3), noise_variance=0.04, prior=BernoulliGaussian(alpha=0.3))
         >>> print(model.map([[1.04, 0.1, -2.08]]).round(2))
         [[ 1.  0. -2.]]
         """
@@ -264,10 +265,10 @@ class Model:
         --------
         >>> import numpy as np
         >>> from noisyica import Model
-        >>> model = Model(np.eye(4)[:, :2], noise_variance=0.5, prior="lap")
+        >>> model = Model(np.eye(4)[:, :2], noise_variance=0.5, prior="bg")
         >>> value, error = model.log_likelihood(np.ones((1, 4)), return_std=True)
-        >>> print(f"{value[0]:.2f}, to within {2 * error[0]:.2f}")
-        -7.29, to within 0.00
+        >>> print(f"{value[0]:.3f}, to within {2 * error[0]:.3f}")
+        -6.184, to within 0.000
         """
         X = self.check(X)
         check_counts(n_temperatures=(1 if n_temperatures is None else n_temperatures, 1), n_particles=(n_particles, 1))
