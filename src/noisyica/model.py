@@ -268,7 +268,7 @@ class Model:
         >>> model = Model(np.eye(4)[:, :2], noise_variance=0.5, prior="bg")
         >>> value, error = model.log_likelihood(np.ones((1, 4)), return_std=True)
         >>> print(f"{value[0]:.3f}, to within {2 * error[0]:.3f}")
-        -6.184, to within 0.000
+        -6.169, to within 0.000
         """
         X = self.check(X)
         check_counts(n_temperatures=(1 if n_temperatures is None else n_temperatures, 1), n_particles=(n_particles, 1))

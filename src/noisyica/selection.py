@@ -110,7 +110,7 @@ def select(
     >>> import noisyica
     >>> model = noisyica.Model(np.kron(np.eye(3), np.ones((4, 1))), noise_variance=0.1, prior="bg")
     >>> X, _ = model.sample(300, random_state=0)
-    >>> result = noisyica.select(X, n_components=[2, 3, 4], priors=["bg"], max_iter=200, tol=0)
+    >>> result = noisyica.select(X, n_components=[2, 3], priors=["bg"], max_iter=200, tol=0)
     >>> result.best_.components_.shape[0]
     3
     """

@@ -4,7 +4,7 @@ All learn on one half of scikit-learn's digits (8 x 8) and are measured on the o
 tables included. PCA gets the entropy of its symbols (each component's own frequencies, for nothing), and at each rate the number of
 components, the step and the dead zone that are best on the very images they are measured on.
 
-python benchmarks/compression.py
+python benchmarks/against_pca.py
 """
 
 import time
