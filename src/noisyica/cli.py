@@ -75,7 +75,7 @@ def select(
         X = read(data, array).X
         result = noisyica.select(X, _numbers(n_components), prior.split(","), criterion, mean=mean, max_iter=max_iter, random_state=seed)
         table = {name: list(result.table_[name]) for name in result.table_}
-        _print_table(table)
+        _print_table({heading: table[name] for name, heading in _HEADINGS.items() if name in table})
         best = result.best_
         typer.echo(
             f"Chosen by {criterion}: {len(best.components_)} components, {best.prior_!r}, noise variance {best.noise_variance_:.4g}."
@@ -156,14 +156,21 @@ def _numbers(text: str) -> list[int]:
     return found
 
 
+_HEADINGS = {
+    "prior": "prior", "n_components": "p", "log_likelihood": "log p(x)", "standard_error": "+-", "aic": "AIC", "bic": "BIC",
+    "behind": "behind by", "behind_error": "+-  ", "noise_variance": "noise", "alpha": "alpha", "gamma": "gamma", "converged": "converged",
+}  # fmt: skip
+"""What is shown of the table on a terminal: it has to fit."""
+
+
 def _print_table(table: dict[str, list[Any]]) -> None:
     from rich.table import Table
 
     shown = Table(box=None, header_style="bold")
     for name in table:
-        shown.add_column(name.replace("_", " "), justify="left" if name == "prior" else "right")
+        shown.add_column(name, justify="left" if name == "prior" else "right", no_wrap=True)
     for row in zip(*table.values(), strict=True):
-        shown.add_row(*(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row))
+        shown.add_row(*("" if value != value else f"{value:.5g}" if isinstance(value, float) else str(value) for value in row))
     Console().print(shown)
 
 

@@ -125,7 +125,7 @@ class GroupComparison:
 def compare_groups(
     X: Any,
     groups: Any,
-    estimator: NoisyICA | Model,
+    estimator: NoisyICA | Model | None = None,
     *,
     n_draws: int = 50,
     n_refits: int = 1,
@@ -144,9 +144,9 @@ def compare_groups(
         Missing entries are NaN.
     groups : array (n,)
         A label for each row, of two kinds: strings, numbers or booleans.
-    estimator : NoisyICA or Model
-        If it is fitted (or a Model) and ``n_refits`` is 1 it is used as it is; the p-values are then valid if it was not fitted to one
-        group more than to the other. Else clones are fitted to X.
+    estimator : NoisyICA or Model, optional
+        By default ``NoisyICA(random_state=random_state)``. If it is fitted (or a Model) and ``n_refits`` is 1 it is used as it is; the
+        p-values are then valid if it was not fitted to one group more than to the other. Else clones are fitted to X.
     n_draws : int
         Posterior draws of the coefficients for each fit.
     n_refits : int
@@ -183,6 +183,8 @@ def compare_groups(
     True
     """
     check_counts(n_draws=(n_draws, 1), n_refits=(n_refits, 1), n_permutations=(n_permutations, 1))
+    if estimator is None:
+        estimator = NoisyICA(random_state=random_state, verbose=verbose)
     _check_estimator(estimator, n_refits)
     n = len(check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan"))
     labels, second = _two_groups(groups, n)
