@@ -108,11 +108,11 @@ def select(
     --------
     >>> import numpy as np
     >>> import noisyica
-    >>> model = noisyica.Model(np.kron(np.eye(3), np.ones((4, 1))), noise_variance=0.1, prior="bg")
+    >>> model = noisyica.Model(np.kron(np.eye(4), np.ones((6, 1))), noise_variance=0.25, prior="bg")
     >>> X, _ = model.sample(300, random_state=0)
-    >>> result = noisyica.select(X, n_components=[2, 3], priors=["bg"], max_iter=200, tol=0)
+    >>> result = noisyica.select(X, n_components=[3, 4], priors=["bg"], max_iter=300, tol=0)
     >>> result.best_.components_.shape[0]
-    3
+    4
     """
     X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=2, input_name="X")
     counts, laws = _check_numbers(n_components), _check_priors(priors)
