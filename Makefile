@@ -4,18 +4,21 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format benchmark clean
+.PHONY: help demo test test-all lint format benchmark clean
 
 help: ## Show this list
 	@echo "Usage: make TARGET [PYTHON=python3]"
-	@sed -n 's/^\([a-z][a-z]*\):.*## \(.*\)$$/  \1|\2/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/  \1|\2/p' $(MAKEFILE_LIST) | \
 		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
 demo: $(STAMP) ## Run the demonstration
 	@$(BIN)/noisyica demo
 
 test: lint ## Check formatting, lint, types and run the tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test-all: lint ## The same with the slowest tests, too
+	$(BIN)/pytest -n 2 --dist worksteal -m ''
 
 lint: $(STAMP) ## Check formatting, lint and types
 	$(BIN)/ruff format --check .

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from noisyica import NoisyICA, laws, priors
-from tests.tools import TRUE_PRIORS, matched_cosine, simulate
+from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
@@ -148,7 +148,7 @@ def fits_and_transforms(X, prior, init="auto"):
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("prior", ["teoff", "log"])
+@pytest.mark.parametrize("prior", some_slow(["teoff", "log"], "teoff"))
 def test_few_rows_in_tiny_units_work_for_other_priors(data, prior):
     for few in (2, 8):
         fits_and_transforms(data[1][:few] * 1e-12, prior, "fastica")

@@ -8,10 +8,10 @@ import pytest
 from noisyica import NoisyICA, laws, priors
 from noisyica.initialise import count_above_noise
 from noisyica.learning import Schedule, _padded
-from tests.tools import TRUE_PRIORS, matched_cosine, simulate
+from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
-@pytest.mark.parametrize("name", TRUE_PRIORS)
+@pytest.mark.parametrize("name", some_slow(TRUE_PRIORS, "eg", "et", "teoff"))
 def test_recovers_what_was_simulated(name):
     model, X = simulate(name)
     ica = NoisyICA(4, prior=name, tol=0, random_state=0).fit(X)

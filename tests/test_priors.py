@@ -9,7 +9,7 @@ from noisyica import laws, priors
 from noisyica._array import Compiled, cast
 from noisyica.priors import TABLE, Channel
 from noisyica.statistics import Block, Parameters, channel, collect, mstep
-from tests.tools import TRUE_PRIORS
+from tests.tools import TRUE_PRIORS, some_slow
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -81,7 +81,7 @@ def test_geweke(name, sampler):
     assert score(**{"gibbs": {"of_c": 0.8}, "metropolis": {"of_G": 0.7}}[sampler]) > BOUND
 
 
-@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("name", some_slow(COMPOSED, "log-density"))
 def test_geweke_of_composed_priors(name):
     score = geweke(COMPOSED[name], "gibbs", ROWS // 8)
     assert score() < BOUND

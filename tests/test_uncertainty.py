@@ -57,7 +57,7 @@ def ternary(gamma):
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.0),
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, np.array([0.3, 0.5, 0.4, 0.8, 0.6]), 0.0),
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.3),
-        (priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0),
+        pytest.param(priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0, marks=pytest.mark.slow),
     ],
     ids=["bg", "diagonal", "missing", "te"],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, laws, priors
@@ -43,6 +44,11 @@ TRUE_PRIORS = {
     "teoff": priors.SingleScaleTernaryOffset(0.2),
 }
 """A member of each prior of the table to simulate from."""
+
+
+def some_slow(names, *slow):
+    """Names to parametrise a test by, of which some are left to ``make test-all``."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
 
 
 def simulate(name: str, n: int = 1500, d: int = 48, p: int = 4, sigma: float = 0.3, seed: int = 0) -> tuple[Model, np.ndarray]:
