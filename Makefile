@@ -15,10 +15,10 @@ demo: $(STAMP) ## Run the demonstration
 	@$(BIN)/noisyica demo
 
 test: lint ## Check formatting, lint, types and run the tests
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadfile
 
 test-all: lint ## The same with the slowest tests, too
-	$(BIN)/pytest -n 2 --dist worksteal -m ''
+	$(BIN)/pytest -n 2 --dist loadfile -m ''
 
 lint: $(STAMP) ## Check formatting, lint and types
 	$(BIN)/ruff format --check .
