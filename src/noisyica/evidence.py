@@ -23,7 +23,7 @@ from jax import lax
 from noisyica._array import Compiled, cast
 from noisyica.priors import Channel, Prior
 from noisyica.special import LOG_2PI
-from noisyica.statistics import Block, Parameters, channel
+from noisyica.statistics import Block, Parameters, channel, row_channel
 
 Array = jax.Array
 FROM_MEAN_FIELD, FROM_PRIOR = 80, 200
@@ -38,10 +38,8 @@ def _all_particles(parameters: Parameters, block: Block, keys: Array, n_temperat
         return _weights(parameters.prior, channel(parameters, block.x), keys, n_temperatures, n_particles) + _constant(parameters, block)
 
     def alone(row: tuple[Array, Array, Array]) -> Array:
-        # entries that are missing have infinite variance: each row has a channel of its own
         x, observed, key = row
-        seen = parameters._replace(sigma2=jnp.where(observed, parameters.sigma2, jnp.inf))
-        return _weights(parameters.prior, channel(seen, x[:, None]), key[None], n_temperatures, n_particles)[:, 0]
+        return _weights(parameters.prior, row_channel(parameters, x, observed), key[None], n_temperatures, n_particles)[:, 0]
 
     rows = (block.x.T, block.observed.T, keys)
     return lax.map(alone, rows, batch_size=256).T + _constant(parameters, block)

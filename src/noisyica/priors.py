@@ -750,10 +750,14 @@ class SingleScaleTernary(Prior):
     def coefficients(self, latent: TernaryState) -> Array:
         return latent.s * latent.y
 
-    def log_density(self, beta: Array, offset: Array) -> Array:
-        on = (beta != 0).sum(0)
+    @staticmethod
+    def _parts(beta: Array) -> tuple[Array, Array, Array]:
+        """How many coefficients of each row are on, their scale, and whether it is one for all (as it has to be)."""
         s = jnp.abs(beta).max(0)
-        one_scale = jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+        return (beta != 0).sum(0), s, jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        on, s, one_scale = self._parts(beta)
         signs = on * jnp.log(self._gamma) + (beta.shape[0] - on) * jnp.log(1 - 2 * jnp.asarray(self._gamma))
         return jnp.where(one_scale, signs - s, -jnp.inf)  # beta = 0 is an atom: its scale is integrated out
 
@@ -787,8 +791,7 @@ class SingleScaleTernary(Prior):
         return jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)
 
     def penalty(self, beta: Array, offset: Array) -> Array:
-        on, s = (beta != 0).sum(0), jnp.abs(beta).max(0)
-        one_scale = jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+        on, s, one_scale = self._parts(beta)
         # where all are zero the signs need not be: the scale may be
         cost = jnp.where(on > 0, on * self._cost + s, jnp.minimum(len(beta) * self._cost, 0.0))
         return jnp.where(one_scale, cost, jnp.inf)

@@ -17,7 +17,7 @@ from jax import lax
 
 from noisyica._array import Compiled
 from noisyica.priors import Channel, Prior
-from noisyica.statistics import Block, Parameters, channel
+from noisyica.statistics import Block, Parameters, channel, row_channel
 
 Array = jax.Array
 
@@ -37,10 +37,8 @@ def _modes(parameters: Parameters, block: Block, keys: Array) -> tuple[Array, Ar
         return prior.coefficients(latent), prior.offset(latent)
 
     def alone(row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        # entries that are missing have infinite variance: each row has a channel of its own
         x, observed, key = row
-        seen = parameters._replace(sigma2=jnp.where(observed, parameters.sigma2, jnp.inf))
-        latent = _search(prior, channel(seen, x[:, None]), key[None])
+        latent = _search(prior, row_channel(parameters, x, observed), key[None])
         return prior.coefficients(latent)[:, 0], prior.offset(latent)[0]
 
     beta, offset = lax.map(alone, (block.x.T, block.observed.T, keys), batch_size=64)

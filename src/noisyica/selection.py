@@ -124,7 +124,7 @@ def select(
         raise ValueError(f"cv must be an integer from 2 to half the number of rows ({len(X) // 2}); got {cv!r}.")
     options |= {"random_state": random_state, "verbose": False, "warm_start": True}
     whole = np.arange(len(X))
-    folds = list(KFold(cv, shuffle=True, random_state=0).split(X)) if criterion == "heldout" else [(whole, whole)]
+    folds = list(KFold(cv, shuffle=True, random_state=random_state).split(X)) if criterion == "heldout" else [(whole, whole)]
     fits: list[_Fit] = []
     with Reporter("noisyica select", len(laws) * len(counts), verbose) as reporter:
         for prior in laws:

@@ -84,6 +84,11 @@ def channel(parameters: Parameters, x: Array) -> Channel:
     return Channel((A.T @ scaled).astype(dtype), products - (scaled.T @ mean).astype(dtype)[:, None], c_one, x_one, one_one)
 
 
+def row_channel(parameters: Parameters, x: Array, observed: Array) -> Channel:
+    """The channel of one row (d,) alone, where entries are missing: they have infinite variance."""
+    return channel(parameters._replace(sigma2=jnp.where(observed, parameters.sigma2, jnp.inf)), x[:, None])
+
+
 def impute(key: Array, parameters: Parameters, latent: Any, block: Block) -> Block:
     """The block with its missing entries drawn given the coefficients. ``key`` may be an array of keys, one a row."""
     prior, dtype = parameters.prior, block.x.dtype
