@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import csv
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from noisyica.data.layout import Layout, Lines
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
 """Text formats, with what separates their columns (None: found out)."""
 
 
 class Data(NamedTuple):
-    """Rows, and what else was in the file, one value a row, by name."""
+    """Rows, and what else the file says of them."""
 
-    X: np.ndarray
-    others: dict[str, np.ndarray]
+    X: np.ndarray  # (n, d); a memory map where the format allows it
+    others: dict[str, np.ndarray]  # one value a row, by name
+    ids: np.ndarray  # (n,): the rows' names, as text
+    layout: Layout  # what the d numbers of a row are
+
+
+def _plain(X: np.ndarray, others: dict[str, np.ndarray], names: Sequence[str] | None = None) -> Data:
+    """Rows without names of their own: they are numbered, and so are their columns unless named."""
+    n, d = X.shape
+    columns = np.array(names if names is not None else [f"column{j}" for j in range(d)])
+    return Data(X, others, np.arange(n).astype(str), Lines(columns))
 
 
 def read(path: str | Path, array: str | None = None) -> Data:
@@ -41,7 +53,7 @@ def read(path: str | Path, array: str | None = None) -> Data:
         if path.suffix.lower() == ".npz":
             return _read_npz(path, array)
         if path.suffix.lower() == ".npy":
-            return Data(_rows(_load(path), path.name), {})
+            return _plain(_rows(_load(path), path.name), {})
     except (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile, csv.Error) as error:
         raise ValueError(f"{path} cannot be read ({error}): is it damaged, or of another format than its name says?") from error
     raise ValueError(f"{path.name}: files of this kind are not known. Give .npy, .npz, .csv, .tsv or .txt.")
@@ -74,7 +86,7 @@ def _read_npz(path: Path, array: str | None) -> Data:
         elif array not in names:
             raise ValueError(f"{path.name} has no array {array!r}: it has {', '.join(names)}.")
         X = _rows(file[array], f"{array} in {path.name}")
-        return Data(X, {name: file[name] for name in names if file[name].shape == X.shape[:1]})
+        return _plain(X, {name: file[name] for name in names if file[name].shape == X.shape[:1]})
 
 
 def _read_text(path: Path) -> Data:
@@ -100,7 +112,8 @@ def _read_text(path: Path) -> Data:
     if not body or not numeric:
         raise ValueError(f"{path.name} has no rows of numbers.")
     others = {names[j]: np.array([line[j] for line in body]) for j in columns if j not in numeric}
-    return Data(np.array([[line[j] for j in numeric] for line in values], float), others)
+    X = np.array([[line[j] for j in numeric] for line in values], float)
+    return _plain(X, others, [names[j] for j in numeric])
 
 
 def _number(cell: str) -> Any:
