@@ -41,7 +41,7 @@ def iteration_time(X, p, name, iterations):
         settings = Settings("saem", "gibbs", not prior.has_offset, False, "float32", hidden=True)
         key = jax.random.key(0)
         quick = prior.plain or p * len(X) <= learning.SMALL
-        state = learning.begin(data, start, settings)
+        state = learning.begin(data, start, settings).state
 
         def run():
             out = learning.advance(state, data, key, jnp.asarray(iterations), Schedule(500, 0.75), settings, iterations, quick=quick)

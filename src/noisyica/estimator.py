@@ -6,7 +6,8 @@ import os
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from noisyica import enumeration, initialise, learning, priors, storage
 from noisyica._array import cast, double_precision, to_numpy
+from noisyica.checkpoint import Checkpoint, identity
 from noisyica.laws import Law
 from noisyica.learning import Run, Schedule, Settings
 from noisyica.model import Model, RandomState, check_observed
@@ -103,6 +105,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     callback : callable, optional
         ``callback(iteration, model)``, called every so many iterations with the :class:`noisyica.Model` learnt so far (from the first of
         several starts); the fit ends there if it returns True.
+    checkpoint : path, optional
+        A file in which ``fit`` notes every so often where it stands. Where it is there already, left by a fit of the same data with the
+        same settings that did not end, ``fit`` goes on from it, to the same result. It is removed when the fit ends.
 
     Attributes
     ----------
@@ -168,6 +173,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         warm_start: bool = False,
         transform_algorithm: str = "mean",
         callback: Callable[[int, Model], bool | None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -190,6 +196,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.warm_start = warm_start
         self.transform_algorithm = transform_algorithm
         self.callback = callback
+        self.checkpoint = checkpoint
 
     # ------------------------------------------------------------------------------------------------------- fit
 
@@ -212,6 +219,28 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         self._check_parameters()
         self._forget()
+        task = self._task(X, options)
+        runs, monitors, interrupted = self._learn(task)
+        best = int(np.nanargmax([task.score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
+        self._finish(runs[best], task)
+        self.converged_ = monitors[best].done
+        self._training = (task.original, task.weight, task.settings.free_mean, task.settings.hidden)
+        if self.n_init > 1:
+            others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
+            self.stability_ = similarity(self.mixing_, others)
+        if interrupted:
+            raise KeyboardInterrupt(f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator has what was learnt.")
+        unfinished = not self.converged_ and self.n_iter_ == self.max_iter  # rather than ended by a callback
+        if self.tol > 0 and self.algorithm == "saem" and unfinished and self.max_iter > 200:
+            warnings.warn(
+                f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _task(self, X: Any, options: dict[str, Any]) -> _Task:
+        """The rows in units of their own, and all that is decided before a start is looked for."""
         X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
         X, weight = _weighted(X, options)
         prior = self._prior(X)
@@ -227,55 +256,96 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if share is not None:  # what starts are made of knows no weights
             filled = filled[rng.choice(len(X), len(X), p=share)]
         prior = prior.for_components(p)
-        begun = prior.rescaled(1 / unit)
+        rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
+        return _Task(
+            original=original,
+            weight=weight,
+            filled=filled,
+            data=learning.prepare(X, self.dtype, weight),
+            # the share of each column that is not missing, which sums leave out
+            seen=np.average(~np.isnan(X), 0, weight),
+            centre=centre,
+            unit=unit,
+            prior=prior,
+            p=p,
+            settings=self._settings(prior, p, free_mean, bool(np.isnan(X).any())),
+            schedule=Schedule(round(self.burn_in * self.max_iter), float(self.kappa), self._sweeps(), self.max_iter),
+            rows=rows,
+            key=key,
+            rng=rng,
+        )
+
+    def _learn(self, task: _Task) -> tuple[list[Run], list[Monitor], bool]:
+        """The loop: the runs, what watched over them, and whether it was interrupted."""
+        file = self._checkpoint(task)
+        with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
+            reporter.update(0, "looking for a start")
+            blank = learning.begin(task.data, task.blank, task.settings)
+            found = None if file is None else file.restore(blank.state)
+            if found is None:
+                begun = [learning.begin(task.data, start, task.settings) for start in self._all_starts(task)]
+                monitors = [Monitor(task.schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in begun]
+            else:
+                begun, monitors = found
+            runs, interrupted = begun, False
+            try:
+                for runs in learning.learn(task.data, begun, task.key, task.settings, task.schedule, self.max_iter):
+                    reporter.update(int(runs[0].state.t), self._note(runs[0], task))
+                    if self._at_end(runs, monitors, task):
+                        break
+                    if file is not None:
+                        file.save(runs, monitors)
+            except KeyboardInterrupt:
+                if not runs[0].history:  # nothing was learnt yet
+                    raise
+                interrupted = not _at_rest(runs, monitors)
+        if file is not None:
+            if interrupted:
+                file.save(runs, monitors, now=True)
+            else:
+                file.remove()
+        return runs, monitors, interrupted
+
+    def _at_end(self, runs: list[Run], monitors: list[Monitor], task: _Task) -> bool:
+        """Whether all runs are at rest, or the callback says that it is enough."""
+        done = int(runs[0].state.t)
+        self._check_alive(runs, done)
+        told = self.callback is not None and self.callback(done, task.model(runs[0].state.estimate))
+        return bool(told) | _at_rest(runs, monitors)
+
+    def _note(self, run: Run, task: _Task) -> str:
+        """What progress says of a run: the noise and the prior's parameters that are single numbers."""
+        model = task.model(run.state.estimate)
+        known = {name: float(value) for name, value in model.prior.parameters.items() if np.size(value) == 1}
+        values = {"noise variance": float(np.mean(model.noise_variance)), **known}
+        return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
+
+    def _checkpoint(self, task: _Task) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(f"A checkpoint needs random_state to be an integer, to go on with the same draws; got {self.random_state!r}.")
+        folder = Path(self.checkpoint).parent
+        if not folder.is_dir():
+            raise ValueError(f"checkpoint={os.fspath(self.checkpoint)!r}: there is no folder {folder}.")
+        settings, init = self._plain_settings()
+        passing = ("verbose", "checkpoint", "transform_algorithm", "warm_start")  # what does not change where a run goes
+        settings = {name: value for name, value in settings.items() if name not in passing}
+        return Checkpoint(self.checkpoint, identity(settings, task.original, task.weight, init))
+
+    def _all_starts(self, task: _Task) -> list[Parameters]:
+        """Where the runs begin: the last fit, the best of what ``init`` says, and random rotations for restarts."""
+        begun = task.prior.rescaled(1 / task.unit)
         asked = _same(getattr(self, "_begun", None), begun)
         self._begun = begun
-        settings = self._settings(prior, p, free_mean, bool(np.isnan(X).any()))
-        schedule = Schedule(round(self.burn_in * self.max_iter), float(self.kappa), self._sweeps(), self.max_iter)
-        rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
-
-        def score(parameters: Parameters) -> float:
-            if not np.isfinite(parameters.sigma2).all():  # broken down
-                return -np.inf
-            return float(_model(parameters, np.zeros(X.shape[1]), 1.0).log_likelihood(rows, n_particles=1, method="annealed").mean())
-
-        with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
-
-            def watch(done: int, runs: list[Run]) -> bool:
-                reporter.update(done, f"noise variance {float(runs[0].history['noise_variance'][-1]) * unit**2:.4g}")
-                self._check_alive(runs, done)
-                told = self.callback is not None and self.callback(done, _model(runs[0].state.estimate, centre, unit))
-                at_rest = [monitor.converged(run.history["signal"]) for monitor, run in zip(monitors, runs, strict=True)]
-                return bool(told) or all(at_rest)
-
-            reporter.update(0, "looking for a start")
-            data = learning.prepare(X, self.dtype, weight)
-            warm = self._warm(filled, p, prior, asked, centre, unit)
-            if warm and self.mixing_.shape[1] == p:
-                starts = warm
-            else:
-                candidates = self._starts(filled, p, prior, unit, rng)
-                short = settings._replace(algorithm="saem", several=False, bounded=False)
-                starts = [learning.best_start(data, candidates, key, short, score), *warm]
-            starts += [_start(filled, p, prior, "rotation", rng) for _ in range(self.n_init - 1)]
-            monitors = [Monitor(schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in starts]
-            runs = learning.learn(data, starts, key, settings, schedule, self.max_iter, watch)
-        best = int(np.nanargmax([score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
-        seen = np.average(~np.isnan(X), 0, weight)  # the share of each column that is not missing, which sum_xx leaves out
-        self._finish(runs[best], centre, unit, float((np.asarray(data.blocks.sum_xx).sum(0) / seen).sum()))
-        self._training = (original, weight, free_mean, settings.hidden)
-        if self.n_init > 1:
-            others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
-            self.stability_ = similarity(self.mixing_, others)
-        self.converged_ = monitors[best].done
-        unfinished = not self.converged_ and self.n_iter_ == self.max_iter  # rather than ended by a callback
-        if self.tol > 0 and self.algorithm == "saem" and unfinished and self.max_iter > 200:
-            warnings.warn(
-                f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return self
+        warm = self._warm(task, asked)
+        if warm and self.mixing_.shape[1] == task.p:
+            starts = warm
+        else:
+            candidates = self._starts(task)
+            short = task.settings._replace(algorithm="saem", several=False, bounded=False)
+            starts = [learning.best_start(task.data, candidates, task.key, short, task.score), *warm]
+        return starts + [_start(task, "rotation") for _ in range(self.n_init - 1)]
 
     def _check_alive(self, runs: list[Run], done: int) -> None:
         if any(np.isfinite(run.history["noise_variance"][-1]) for run in runs):
@@ -348,27 +418,28 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _number_of_components(self, X: np.ndarray) -> int:
         return initialise.count_above_noise(X) if self.n_components == "auto" else int(self.n_components)
 
-    def _starts(self, X: np.ndarray, p: int, prior: Prior, unit: float, rng: np.random.RandomState) -> list[Parameters]:
+    def _starts(self, task: _Task) -> list[Parameters]:
         """The parameters to start from, or several to choose among."""
-        shape = (X.shape[1], p)
+        shape = (task.filled.shape[1], task.p)
         if not isinstance(self.init, str):
-            A = check_array(self.init, dtype=np.float64, input_name="init") / unit
+            A = check_array(self.init, dtype=np.float64, input_name="init") / task.unit
             if A.shape != shape:
                 raise ValueError(f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}.")
-            return [_start(X, p, prior, "pca", rng)._replace(A=jnp.asarray(A))]
+            return [_start(task, "pca")._replace(A=jnp.asarray(A))]
         if self.init not in initialise.METHODS:
             names = ", ".join(repr(m) for m in initialise.METHODS)
             raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
-        return [_start(X, p, prior, method, rng) for method in (prior.starts if self.init == "auto" else (self.init,))]
+        return [_start(task, method) for method in (task.prior.starts if self.init == "auto" else (self.init,))]
 
-    def _warm(self, X: np.ndarray, p: int, prior: Prior, asked: bool, centre: np.ndarray, unit: float) -> list[Parameters]:
+    def _warm(self, task: _Task, asked: bool) -> list[Parameters]:
         """Where the last fit ended, if that is wanted and can be, with more components from what it leaves of X; a list of at most one.
 
         ``asked`` is whether that began with the same prior.
         """
+        X, p, prior, unit = task.filled, task.p, task.prior, task.unit
         if not (self.warm_start and hasattr(self, "mixing_") and len(self.mixing_) == X.shape[1] and self.mixing_.shape[1] <= p):
             return []
-        A, mean, noise = self.mixing_ / unit, (self.mean_ - centre) / unit, np.asarray(self.noise_variance_) / unit**2
+        A, mean, noise = self.mixing_ / unit, (self.mean_ - task.centre) / unit, np.asarray(self.noise_variance_) / unit**2
         if self.mean != "free" or prior.has_offset:
             mean = np.zeros_like(mean)
         if self.noise != "diagonal":
@@ -381,9 +452,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         parts: Any = (A, mean, noise, self.prior_.rescaled(unit) if asked else prior)
         return [cast(Parameters(*parts), float)]
 
-    def _finish(self, run: Run, centre: np.ndarray, unit: float, total: float) -> None:
+    def _finish(self, run: Run, task: _Task) -> None:
         """Back to the units of X; sort the components, fix their signs and keep the history."""
-        model = _model(run.state.estimate, centre, unit)
+        model, unit = task.model(run.state.estimate), task.unit
+        total = float((np.asarray(task.data.blocks.sum_xx).sum(0) / task.seen).sum())
         statistics = run.state.statistics
         spread = np.asarray(jnp.diag(statistics.bb) - statistics.b**2)
         explained = np.maximum(spread, 0.0) * np.square(model.mixing).sum(0)
@@ -508,8 +580,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         True
         """
         check_is_fitted(self)
-        settings = self.get_params(deep=False)
-        del settings["callback"]
+        settings, init = self._plain_settings()
         arrays = {name: np.asarray(getattr(self, name)) for name in _SAVED_ARRAYS}
         arrays |= {f"history_{name}": values for name, values in self.history_.items()}
         arrays |= {f"error_{name}": values for name, values in getattr(self, "_standard_errors", {}).items()}
@@ -517,16 +588,24 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             arrays["stability_"] = self.stability_
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in_"] = self.feature_names_in_.astype(str)
-        if not isinstance(settings["init"], str):
-            arrays["init"] = np.asarray(settings.pop("init"), float)
+        if init is not None:
+            arrays["init"] = init
+        storage.write(path, arrays, {"settings": settings, "prior_": priors.to_plain(self.prior_)})
+
+    def _plain_settings(self) -> tuple[dict[str, Any], np.ndarray | None]:
+        """The settings as JSON can hold them, and ``init`` where it is an array."""
+        settings = self.get_params(deep=False)
+        del settings["callback"]
+        init = None if isinstance(settings["init"], str) else np.asarray(settings.pop("init"), float)
         if not isinstance(settings["prior"], str):
             settings["prior"] = priors.to_plain(priors.get(settings["prior"]))
         if not (settings["random_state"] is None or isinstance(settings["random_state"], Integral)):
             settings["random_state"] = None
         if isinstance(settings["n_draws"], (tuple, list)):
             settings["n_draws"] = [int(n) for n in settings["n_draws"]]
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
-        storage.write(path, arrays, {"settings": plain, "prior_": priors.to_plain(self.prior_)})
+        if settings["checkpoint"] is not None:
+            settings["checkpoint"] = os.fspath(settings["checkpoint"])
+        return {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}, init
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NoisyICA:
@@ -573,10 +652,52 @@ _SAVED_ARRAYS = (
 )  # fmt: skip
 
 
-def _start(X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState) -> Parameters:
+class _Task(NamedTuple):
+    """A fit: the rows, in units of their root mean square, and what was decided before it began."""
+
+    original: np.ndarray  # in the user's units
+    weight: np.ndarray | None
+    filled: np.ndarray  # without missing entries: what starts are made of
+    data: learning.Data
+    seen: np.ndarray
+    centre: np.ndarray
+    unit: float
+    prior: Prior
+    p: int
+    settings: Settings
+    schedule: Schedule
+    rows: np.ndarray  # by whose likelihood runs are compared
+    key: jax.Array
+    rng: np.random.RandomState
+
+    def model(self, parameters: Parameters) -> Model:
+        """The parameters in the user's units."""
+        return _model(parameters, self.centre, self.unit)
+
+    def score(self, parameters: Parameters) -> float:
+        """The mean log likelihood of some rows, up to a constant."""
+        if not np.isfinite(parameters.sigma2).all():  # broken down
+            return -np.inf
+        model = _model(parameters, np.zeros(self.rows.shape[1]), 1.0)
+        return float(model.log_likelihood(self.rows, n_particles=1, method="annealed").mean())
+
+    @property
+    def blank(self) -> Parameters:
+        """Parameters of the right shapes."""
+        d = self.filled.shape[1]
+        return cast(Parameters(np.zeros((d, self.p)), np.zeros(d), 1.0, self.prior), float)  # type: ignore[arg-type]
+
+
+def _at_rest(runs: list[Run], monitors: list[Monitor]) -> bool:
+    """Whether all runs have converged. (Asking twice changes nothing.)"""
+    looks = [monitor.converged(run.history["signal"]) for monitor, run in zip(monitors, runs, strict=True)]
+    return all(looks)
+
+
+def _start(task: _Task, method: str) -> Parameters:
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
-        A, noise = initialise.start(X, p, prior, method, rng)
-    return cast(Parameters(A, np.zeros(X.shape[1]), noise, prior), float)  # type: ignore[arg-type]
+        A, noise = initialise.start(task.filled, task.p, task.prior, method, task.rng)
+    return task.blank._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
 
 
 def _same(one: Prior | None, other: Prior) -> bool:

@@ -21,7 +21,7 @@ the components' scales follow the law's own score to the end.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -96,6 +96,13 @@ class State(NamedTuple):
         return self.parameters if mixing is None else self.parameters._replace(A=mixing.mean)
 
 
+class Run(NamedTuple):
+    """Where a run stands, and what it recorded of each iteration so far."""
+
+    state: State
+    history: dict[str, np.ndarray]
+
+
 class Data(NamedTuple):
     """The rows in blocks (a leading axis on everything), how many they count for, and the least noise that can be told from rounding."""
 
@@ -143,8 +150,8 @@ def prepare(X: np.ndarray, dtype: str, weights: np.ndarray | None = None) -> Dat
     return Data(blocks, np.asarray(float(n) if weights is None else float(weights.sum())), np.asarray(max(floor, 1e-300)))
 
 
-def begin(data: Data, parameters: Parameters, settings: Settings) -> State:
-    """The state before the first iteration. Nothing here is compiled: the first sweep replaces the latent variables in any case."""
+def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
+    """A run before the first iteration. Nothing here is compiled: the first sweep replaces the latent variables in any case."""
     count, d, size = data.sizes
     p = parameters.A.shape[1]
     latent = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), parameters.prior.blank(p, size, settings.dtype))
@@ -160,7 +167,7 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> State:
     shapes = jax.eval_shape(lambda state, data: _first_statistics(state, data, settings), state, data)
     statistics, silence = jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), shapes)
     state = state._replace(statistics=statistics, signal=silence)
-    return state._replace(home=(np.zeros((), int), *state[1:5])) if settings.bounded else state
+    return Run(state._replace(home=(np.zeros((), int), *state[1:5])) if settings.bounded else state, {})
 
 
 def _first_statistics(state: State, data: Data, settings: Settings) -> tuple[Statistics, Array]:
@@ -392,13 +399,6 @@ def expand(H: Array, psi2: Array, count: Array, pull: Array, found: Statistics, 
     return jnp.diag(scale) + rotation * jnp.clip(newton, -0.3, 0.3) * off_diagonal
 
 
-class Run(NamedTuple):
-    """The outcome of :func:`learn`."""
-
-    state: State
-    history: dict[str, np.ndarray]
-
-
 def _advance_together(
     states: State, data: Data, keys: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
@@ -415,32 +415,28 @@ advance_together = Compiled(_advance_together, ("settings", "length"))
 
 def learn(
     data: Data,
-    starts: list[Parameters],
+    begun: list[Run],
     key: Array,
     settings: Settings,
     schedule: Schedule,
     max_iter: int,
-    watch: Callable[[int, list[Run]], bool] | None = None,
-) -> list[Run]:
-    """Iterate ``max_iter`` times from each start, all together, in chunks; ``watch(t, runs)``, called after each, may end them."""
-    keys = [key, *jax.random.split(jax.random.fold_in(key, 1), len(starts) - 1)]
-    begun = [begin(data, start, settings) for start in starts]
-    groups = [_Group([begun[i] for i in part], [keys[i] for i in part]) for part in _parts(len(starts))]
+) -> Iterator[list[Run]]:
+    """Iterate till iteration ``max_iter`` from where each run stands, all together, in chunks; the runs after each chunk."""
+    keys = [key, *jax.random.split(jax.random.fold_in(key, 1), len(begun) - 1)]
+    groups = [_Group([begun[i] for i in part], [keys[i] for i in part]) for part in _parts(len(begun))]
     count, d, size = data.sizes
-    quick = starts[0].prior.plain or count * size * starts[0].A.shape[1] <= SMALL
-    work = count * size * (d + 30.0) * (starts[0].A.shape[1] + 1) * max(schedule.draws) * len(starts)
+    A, prior = begun[0].state.parameters.A, begun[0].state.parameters.prior
+    quick = prior.plain or count * size * A.shape[1] <= SMALL
+    work = count * size * (d + 30.0) * (A.shape[1] + 1) * max(schedule.draws) * len(begun)
     length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks
-    done = 0
+    done = int(begun[0].state.t)
     with ThreadPoolExecutor(len(groups)) as pool:
         while done < max_iter:
             now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
             go = double_precision(functools.partial(_Group.advance, data=data, how=(schedule, settings, length), now=now, quick=quick))
             list((pool.map if len(groups) > 1 else map)(go, groups))
             done += now
-            runs = [run for group in groups for run in group.runs()][: len(starts)]
-            if watch is not None and watch(done, runs):
-                break
-    return runs
+            yield [run for group in groups for run in group.runs()][: len(begun)]
 
 
 def _parts(count: int) -> list[list[int]]:
@@ -458,12 +454,14 @@ def _parts(count: int) -> list[list[int]]:
 class _Group:
     """Runs that advance together, and their history."""
 
-    def __init__(self, begun: list[State], keys: list[Array]) -> None:
+    def __init__(self, begun: list[Run], keys: list[Array]) -> None:
         self._count = len(begun)
-        self._state, self._keys = begun[0], keys[0]
+        states = [run.state for run in begun]
+        self._state, self._keys = states[0], keys[0]
         if self._count > 1:
-            self._state, self._keys = jax.tree.map(lambda *leaves: np.stack(leaves), *begun)._replace(t=begun[0].t), jnp.stack(keys)
-        self._pieces: list[dict[str, np.ndarray]] = []
+            self._state, self._keys = jax.tree.map(lambda *leaves: np.stack(leaves), *states)._replace(t=states[0].t), jnp.stack(keys)
+        past = {name: np.stack([run.history[name] for run in begun]) for name in begun[0].history}
+        self._pieces: list[dict[str, np.ndarray]] = [past] if past else []
 
     def advance(self, data: Data, how: tuple[Schedule, Settings, int], now: int, quick: bool) -> None:
         compiled = advance if self._count == 1 else advance_together
@@ -490,7 +488,8 @@ def best_start(
     """The start from which a short run on the first block of rows ends with the best score."""
     if len(starts) == 1:
         return starts[0]
-    runs = learn(_first_block(data), starts, key, settings, Schedule(n_iter // 2, 0.75), n_iter)
+    first = _first_block(data)
+    *_, runs = learn(first, [begin(first, start, settings) for start in starts], key, settings, Schedule(n_iter // 2, 0.75), n_iter)
     return starts[int(np.nanargmax([score(run.state.estimate) for run in runs]))]
 
 

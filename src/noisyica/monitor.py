@@ -18,23 +18,23 @@ class Monitor:
 
     WINDOW, PATIENCE = 100, 3
 
-    def __init__(self, burn_in: int, tol: float) -> None:
-        self._burn_in, self._tol, self._agreed, self._seen = burn_in, tol, 0, 0
-        self.done = False
+    def __init__(self, burn_in: int, tol: float, agreed: int = 0, seen: int = 0, done: bool = False) -> None:
+        self.burn_in, self.tol, self.agreed, self.seen = burn_in, tol, agreed, seen
+        self.done = done
 
     def converged(self, signal: np.ndarray) -> bool:
         """Look at the signal so far, (iterations, numbers)."""
         now = len(signal)
-        if self._tol == 0 or now - self._burn_in < self.WINDOW or now - self._seen < self.WINDOW // 4:
+        if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
             return self.done
-        self._seen = now
-        half = max(self.WINDOW, (now - self._burn_in) * 2 // 3) // 2
+        self.seen = now
+        half = max(self.WINDOW, (now - self.burn_in) * 2 // 3) // 2
         window = signal[-2 * half :].reshape(2, half, -1)
         means = window.mean(1)
-        unit = window.reshape(2 * half, -1).std(0) + self._tol * np.abs(means).max(0) + 1e-300
+        unit = window.reshape(2 * half, -1).std(0) + self.tol * np.abs(means).max(0) + 1e-300
         drift = np.sqrt(np.square((means[1] - means[0]) / unit).mean())
-        self._agreed = self._agreed + 1 if drift < 1 else 0
-        self.done = self._agreed >= self.PATIENCE
+        self.agreed = self.agreed + 1 if drift < 1 else 0
+        self.done = self.agreed >= self.PATIENCE
         return self.done
 
 

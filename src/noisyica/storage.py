@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
+import uuid
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 FORMAT = 1
+TEMPORARY = ".tmp"
 
 
 def write(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], description: dict[str, Any]) -> None:
-    """Write all of it or nothing: to a temporary file beside the target, then renamed."""
-    target = Path(path)
+    """Write arrays and a description, all of it or nothing."""
     text = json.dumps({"format": FORMAT, **description})
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    with whole(path) as file:
+        np.savez(file, description=np.array(text), **arrays)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to that takes its name only when it is whole: whatever happens, the one before it stays readable till then."""
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, description=np.array(text), **arrays)  # type: ignore[arg-type]
+        with temporary.open("xb") as file:
+            yield file
         os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -1,0 +1,74 @@
+"""A file from which an interrupted fit goes on as if nothing had happened.
+
+Random numbers are keyed by (seed, iteration, block of rows), so where a run stands is its state and its history, and no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisyica import storage
+from noisyica.learning import Run, State
+from noisyica.monitor import Monitor
+
+INTERVAL, SHARE = 0.5, 0.05
+"""Seconds between two writings, at least; and the share of the time that they may take."""
+
+
+def identity(settings: dict[str, Any], *arrays: np.ndarray | None) -> str:
+    """A digest of what decides a fit: settings and data. A fit goes on from a checkpoint with the same one only."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for array in arrays:
+        if array is not None:
+            digest.update(f"{array.shape}{array.dtype}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+class Checkpoint:
+    """Where the runs of a fit stand, in a file that is replaced as a whole."""
+
+    def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
+        self.path, self._identity = Path(path), identity
+        self._next = time.monotonic() + INTERVAL
+
+    def restore(self, blank: State) -> tuple[list[Run], list[Monitor]] | None:
+        """The runs and their monitors where the file has them; ``blank`` is a state of the same kind, before the first iteration."""
+        if not self.path.exists():
+            return None
+        arrays, description = storage.read(self.path)
+        if description.get("checkpoint") != self._identity:
+            raise ValueError(f"{self.path} belongs to a fit of other data, or with other settings: remove it, or name another file.")
+        structure, size = jax.tree.structure(blank), len(jax.tree.leaves(blank))
+        runs = []
+        for i in range(len(description["monitors"])):
+            leaves = [arrays[f"{i}/state/{k}"] for k in range(size)]
+            start = f"{i}/history/"
+            history = {name.removeprefix(start): values for name, values in arrays.items() if name.startswith(start)}
+            runs.append(Run(jax.tree.unflatten(structure, leaves), history))
+        return runs, [Monitor(**one) for one in description["monitors"]]
+
+    def save(self, runs: list[Run], monitors: list[Monitor], now: bool = False) -> None:
+        """Write where the runs stand, unless it was done a moment ago."""
+        begun = time.monotonic()
+        if begun < self._next and not now:
+            return
+        arrays: dict[str, np.ndarray] = {}
+        for i, run in enumerate(runs):
+            arrays |= {f"{i}/state/{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(run.state))}
+            arrays |= {f"{i}/history/{name}": values for name, values in run.history.items()}
+        storage.write(self.path, arrays, {"checkpoint": self._identity, "monitors": [vars(one) for one in monitors]})
+        end = time.monotonic()
+        self._next = end + max(INTERVAL, (end - begun) / SHARE)
+
+    def remove(self) -> None:
+        """The fit has ended: nothing is left to go on with."""
+        self.path.unlink(missing_ok=True)
