@@ -164,7 +164,7 @@ def test_units_do_not_matter(data, fitted, factor):
 # --------------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("name", ["bg", "ifa", "teoff", "composed"])
+@pytest.mark.parametrize("name", some_slow(["bg", "ifa", "teoff", "composed"], "teoff"))
 def test_save_and_load(tmp_path, data, name):
     prior = laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5)) if name == "composed" else TRUE_PRIORS[name]
     ica = NoisyICA(2, prior=prior, max_iter=20, tol=0, random_state=3, init=data[0].mixing[:, :2]).fit(data[1])

@@ -11,7 +11,7 @@ from noisyica.learning import Schedule, _padded
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
-@pytest.mark.parametrize("name", some_slow(TRUE_PRIORS, "eg", "et", "teoff"))
+@pytest.mark.parametrize("name", some_slow(TRUE_PRIORS, "eg", "et", "te", "teoff"))
 def test_recovers_what_was_simulated(name):
     model, X = simulate(name)
     ica = NoisyICA(4, prior=name, tol=0, random_state=0).fit(X)
@@ -27,7 +27,7 @@ def test_recovers_what_was_simulated(name):
         assert np.abs(ica.mean_ - model.mean).max() < 5 * standard_error.max()
 
 
-@pytest.mark.parametrize(("name", "gamma"), [("te", 0.08), ("te", 0.45), ("teoff", 0.3)])
+@pytest.mark.parametrize(("name", "gamma"), [("te", 0.08), ("te", 0.45), pytest.param("teoff", 0.3, marks=pytest.mark.slow)])
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
     rng = np.random.default_rng(1)
@@ -41,7 +41,9 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     assert ica.prior_.gamma == pytest.approx(gamma, rel=0.15)
 
 
-@pytest.mark.parametrize(("name", "mixing_prior"), [("log", "normal"), ("ifa", "normal"), ("bg", "normal"), ("et", None)])
+@pytest.mark.parametrize(
+    ("name", "mixing_prior"), [("log", "normal"), ("ifa", "normal"), ("bg", "normal"), pytest.param("et", None, marks=pytest.mark.slow)]
+)
 def test_the_start_does_not_matter(name, mixing_prior):
     """Parameter expansion: without it, PCA and random starts end at a cosine of about 0.7 here."""
     model, X = simulate(name, seed=2)

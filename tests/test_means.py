@@ -78,6 +78,7 @@ def test_components_have_their_own_parameters(tmp_path):
         Model(A[:, :2], None, 0.25, ica.prior_)
 
 
+@pytest.mark.slow
 def test_classes_of_their_own():
     """IFA in general: classes that are not symmetric, for each component; the class at zero stays there."""
     rng = np.random.default_rng(1)

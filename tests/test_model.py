@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import laplace, multivariate_normal, norm
 
 from noisyica import Model, priors
-from tests.tools import TRUE_PRIORS
+from tests.tools import TRUE_PRIORS, some_slow
 
 
 def bernoulli_gaussian(p=3, d=5, alpha=0.4, sigma2=0.5, shift=0.0):
@@ -84,7 +84,7 @@ def test_log_likelihood_agrees_with_enumeration():
         model.log_likelihood(X, method="ais")
 
 
-@pytest.mark.parametrize("name", ["lap", "ebg", "teoff"])
+@pytest.mark.parametrize("name", some_slow(["lap", "ebg", "teoff"], "ebg"))
 def test_log_likelihood_agrees_with_simulation(name):
     """p(x) as the prior's average of the Gaussian likelihood, with its standard error."""
     rng = np.random.default_rng(5)

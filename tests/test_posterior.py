@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from noisyica import Model, Posterior
-from tests.tools import TRUE_PRIORS
+from tests.tools import TRUE_PRIORS, some_slow
 
 
-@pytest.mark.parametrize("name", ["log", "bg", "ebg", "teoff"])
+@pytest.mark.parametrize("name", some_slow(["log", "bg", "ebg", "teoff"], "ebg", "teoff"))
 def test_intervals_and_probabilities_are_calibrated(name):
     model = Model(np.random.default_rng(1).normal(size=(8, 4)), noise_variance=1.0, prior=TRUE_PRIORS[name])
     X, beta = model.sample(500, random_state=1)

@@ -69,6 +69,7 @@ def test_bic_finds_the_number_of_components_and_pictures_it():
     assert plot.selection(result, axes) is axes
 
 
+@pytest.mark.slow
 def test_held_out_likelihood_finds_the_prior(monkeypatch):
     model = Model(np.random.default_rng(0).normal(size=(16, 3)), noise_variance=0.25, prior=priors.BernoulliGaussian(0.3))
     X, _ = model.sample(400, random_state=0)
