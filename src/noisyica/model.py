@@ -18,6 +18,7 @@ from noisyica.evidence import annealed_weights
 from noisyica.laws import Law
 from noisyica.posterior import Posterior
 from noisyica.priors import Channel, Prior
+from noisyica.progress import Reporter
 from noisyica.reconstruct import modes
 from noisyica.special import LOG_2PI
 from noisyica.statistics import Block, Parameters, channel, impute
@@ -367,16 +368,19 @@ def _key(random_state: RandomState) -> jax.Array:
 
 def blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
     """Blocks of at most ROWS rows, padded with zeros to a few standard sizes so that few shapes are compiled."""
-    for i in range(0, len(X), ROWS):
-        part = X[i : i + ROWS]
-        size = max(8, 1 << (len(part) - 1).bit_length())
-        x = np.zeros((X.shape[1], size))
-        x[:, : len(part)] = part.T
-        missing = np.isnan(x)
-        observed = jnp.asarray(~missing) if missing.any() else None
-        x[missing] = 0.0
-        weight = (np.arange(size) < len(part)).astype(float)
-        yield Block(jnp.asarray(x), jnp.asarray(weight), x.sum(1), x.sum(1), observed), len(part)
+    with Reporter("noisyica rows", len(X), True) as reporter:
+        for i in range(0, len(X), ROWS):
+            part = X[i : i + ROWS]
+            size = max(8, 1 << (len(part) - 1).bit_length())
+            x = np.zeros((X.shape[1], size))
+            x[:, : len(part)] = part.T
+            missing = np.isnan(x)
+            observed = jnp.asarray(~missing) if missing.any() else None
+            x[missing] = 0.0
+            weight = (np.arange(size) < len(part)).astype(float)
+            yield Block(jnp.asarray(x), jnp.asarray(weight), x.sum(1), x.sum(1), observed), len(part)
+            if i + ROWS < len(X):
+                reporter.update(i + ROWS)
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
+from typing import ClassVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,7 +13,9 @@ DELAY = 1.0
 
 
 class Reporter:
-    """Context manager; ``update`` as often as you like."""
+    """Context manager; ``update`` as often as you like. Of several at once only the first is shown: a terminal has one such line."""
+
+    _shown: ClassVar[bool] = False
 
     def __init__(self, title: str, total: int, enabled: bool) -> None:
         self._console = Console(stderr=True)
@@ -29,6 +32,9 @@ class Reporter:
         if not self._enabled or time.monotonic() - self._begun < DELAY:
             return
         if self._bar is None:
+            if Reporter._shown:
+                return
+            Reporter._shown = True
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             self._bar = Progress(*columns, TextColumn("{task.fields[note]}"), console=self._console, transient=True)
             self._bar.start()
@@ -38,3 +44,4 @@ class Reporter:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
+            Reporter._shown = False
