@@ -1,0 +1,232 @@
+"""The folder of a run: what is in it, whatever happens while it is made."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from noisyica import Model, NoisyICA, runs
+from noisyica.cli import app
+
+SETTINGS = ["-p", "2", "--max-iter", "60", "--tol", "0"]
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def rows(n, d=12, seed=0):
+    mixing = np.random.default_rng(seed).normal(size=(d, 2))
+    return Model(mixing, np.arange(d), 0.1, "bg").sample(n, random_state=seed)[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of rows with names, and a complete run on it."""
+    folder = tmp_path_factory.mktemp("runs")
+    lines = ["id," + ",".join(f"x{j}" for j in range(12))]
+    lines += [f"s{i}," + ",".join(map(repr, map(float, x))) for i, x in enumerate(rows(60))]
+    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    result = call("fit", folder / "rows.csv", *SETTINGS, "-o", folder / "run", "--coefficients", "csv")
+    assert result.exit_code == 0, result.output
+    assert "Wrote" in result.output
+    return folder
+
+
+def readable(folder):
+    """All files of a run's folder, read through; those on their way (.tmp) are not looked at."""
+    for path in folder.rglob("*"):
+        if path.is_dir() or path.name.startswith(".") or path.parent.name.startswith("."):
+            continue
+        if path.suffix in (".npz", ".npy"):
+            with open(path, "rb") as file:
+                loaded = np.load(file, allow_pickle=False)
+                for name in getattr(loaded, "files", []):
+                    loaded[name]
+        elif path.suffix == ".json":
+            json.loads(path.read_text())
+        elif path.suffix == ".csv":
+            table = list(csv.reader(path.open()))
+            assert len({len(line) for line in table}) == 1
+        elif path.suffix == ".html":
+            assert path.read_text().rstrip().endswith("</html>")
+
+
+# ------------------------------------------------------------------------------------------------------- what is there
+
+
+def test_what_a_run_leaves(folder):
+    run = folder / "run"
+    readable(run)
+    assert sorted(path.name for path in run.iterdir()) == [
+        "coefficients.csv", "components", "history.csv", "model.npz", "report.html", "run.json",
+    ]  # fmt: skip
+    ica = NoisyICA.load(run / "model.npz")
+    expected = NoisyICA(2, max_iter=60, tol=0, random_state=0, verbose=False).fit(rows(60))
+    np.testing.assert_array_equal(ica.components_, expected.components_)
+    history = list(csv.DictReader((run / "history.csv").open()))
+    assert len(history) == 60
+    assert float(history[-1]["noise_variance"]) == expected.history_["noise_variance"][-1]
+    assert float(history[3]["column_norms_1"]) == expected.history_["column_norms"][3, 1]
+    table = list(csv.DictReader((run / "coefficients.csv").open()))
+    assert [line["id"] for line in table] == [f"s{i}" for i in range(60)]
+    found = np.array([[float(line["noisyica0"]), float(line["noisyica1"])] for line in table])
+    np.testing.assert_allclose(found, expected.transform(rows(60)), rtol=1e-6)
+    record = json.loads((run / "run.json").read_text())
+    assert record["status"] == "complete"
+    assert record["settings"]["max_iter"] == 60
+    assert record["shape"] == [60, 12]
+    assert record["versions"]["noisyica"]
+
+
+def test_transform_report_and_info(folder, tmp_path):
+    for name in ("new.csv", "new.npz", "new.npy"):
+        result = call("transform", folder / "run", folder / "rows.csv", "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    with np.load(tmp_path / "new.npz") as file:
+        assert file["ids"][3] == "s3"
+        np.testing.assert_array_equal(file["coefficients"], np.load(tmp_path / "new.npy"))
+    assert (tmp_path / "new.csv").read_text() == (folder / "run" / "coefficients.csv").read_text()
+    assert call("report", folder / "run", "-o", tmp_path / "page.html").exit_code == 0
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    for arguments, word in (((folder / "run",), "complete"), ((folder / "run" / "model.npz",), "noise variance"), ((), "jaxlib")):
+        result = call("info", *arguments)
+        assert result.exit_code == 0, result.output
+        assert word in result.output
+
+
+def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):
+    result = call("fit", folder / "rows.csv", *SETTINGS, "-o", folder / "run")
+    assert result.exit_code == 1
+    assert "holds a run already" in result.output
+    (tmp_path / "mine.txt").write_text("important")
+    for more in ((), ("--overwrite",)):
+        result = call("fit", folder / "rows.csv", *SETTINGS, "-o", tmp_path, *more)
+        assert result.exit_code == 1
+        assert "is not empty" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    before = (folder / "run" / "model.npz").read_bytes()
+    assert call("fit", "--resume", folder / "run").exit_code == 0  # nothing left to do
+    assert (folder / "run" / "model.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give either data to fit"),
+        (["rows.csv", "--resume", "run"], "Give either data to fit"),
+        (["rows.csv", "--prior", "gauss"], "Unknown prior 'gauss'"),
+        (["rows.csv", "--algorithm", "magic"], "algorithm='magic' is not known"),
+        (["rows.csv", "--init", "magic"], "init='magic' is not known"),
+        (["rows.csv", "-p", "two"], "neither a number nor auto"),
+        (["rows.csv", "-p", "0"], "at least 1"),
+        (["rows.csv", "--coefficients", "xls"], "npz, csv, parquet"),
+        (["rows.csv", "--shape", "3by4"], "is not a size"),
+        (["rows.csv", "--shape", "5x5"], "12"),
+        (["rows.csv", "--id-column", "name"], "name"),
+        (["constant.csv"], "constant"),
+        (["holes.csv"], "missing|NaN|observed"),
+        (["nowhere.csv"], "nowhere.csv"),
+        (["--resume", "nowhere"], "not the folder of a run"),
+        (["rows.csv", "-o", "rows.csv"], "is a file"),
+    ],
+)
+def test_errors_leave_nothing(folder, monkeypatch, arguments, message):
+    monkeypatch.chdir(folder)
+    (folder / "constant.csv").write_text("a,b\n" + "1,2\n" * 5)
+    (folder / "holes.csv").write_text("a,b\n1,\n2,\n3,\n")
+    result = call("fit", *(["-o", "new"] if "-o" not in arguments else []), *arguments)
+    assert result.exit_code == 1, result.output
+    assert any(word in " ".join(result.output.split()) for word in message.split("|")), result.output
+    assert "Traceback" not in result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert not (folder / "new").exists()
+
+
+# ------------------------------------------------------------------------------------------------ whatever happens to it
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """Data whose fit takes a few seconds, the fit's command, and its end when nothing happens."""
+    folder = tmp_path_factory.mktemp("long")
+    np.save(folder / "rows.npy", rows(3000, 30))
+    command = [sys.executable, "-m", "noisyica", "fit", "rows.npy", "-p", "2", "--max-iter", "4000", "--tol", "0", "-o"]
+    begun = time.monotonic()
+    subprocess.run([*command, "whole"], cwd=folder, check=True, capture_output=True)
+    return folder, command, time.monotonic() - begun
+
+
+def go_on(folder, run, command):
+    """Resume, or start where nothing was left; then all is as if nothing had happened."""
+    resumed = [*command[:4], "--resume", run] if (folder / run / "run.json").exists() else [*command, run]
+    subprocess.run(resumed, cwd=folder, check=True, capture_output=True)
+    readable(folder / run)
+    whole = folder / "whole"
+    for name in ("model.npz", "history.csv", "coefficients.npz"):
+        assert (folder / run / name).read_bytes() == (whole / name).read_bytes()
+    assert {path.name for path in (folder / run).iterdir()} == {path.name for path in whole.iterdir()}
+
+
+def killed(long, run, moment):
+    """A fit killed after a share of the time that it takes."""
+    folder, command, seconds = long
+    process = subprocess.Popen([*command, run], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(moment * seconds)
+    process.kill()
+    process.wait()
+    if (folder / run).exists():
+        readable(folder / run)
+        if (folder / run / "run.json").exists() and runs.Record.read(folder / run).status != "complete":
+            assert call("transform", folder / run, folder / "rows.npy", "-o", folder / "x.npy").exit_code in (0, 1)
+    go_on(folder, run, command)
+
+
+def test_a_killed_run_goes_on(long):
+    killed(long, "killed", 0.6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", np.random.default_rng(0).uniform(0.05, 1.0, 20).round(3))
+def test_killed_at_any_moment(long, moment):
+    killed(long, f"killed{moment}", moment)
+
+
+def test_ctrl_c_keeps_what_was_learnt(long):
+    folder, command, _ = long
+    process = subprocess.Popen([*command, "stopped"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 60
+    while not (folder / "stopped" / runs.CHECKPOINT).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "--resume" in output
+    assert "Traceback" not in output
+    assert runs.Record.read(folder / "stopped").status == "interrupted"
+    assert 0 < NoisyICA.load(folder / "stopped" / "model.npz").n_iter_ < 4000
+    readable(folder / "stopped")
+    assert call("info", folder / "stopped").exit_code == 0
+    go_on(folder, "stopped", command)
+
+
+def test_other_data_do_not_resume(long):
+    folder, command, _ = long
+    record = runs.Record.read(folder / "whole")
+    (folder / "other").mkdir()
+    np.save(folder / "moved.npy", rows(3000, 30, seed=1))
+    source = runs.Source(folder / "moved.npy", {})
+    record._replace(status="running", source=source).write(folder / "other")
+    result = call("fit", "--resume", folder / "other")
+    assert result.exit_code == 1
+    assert "no longer what the run was begun with" in " ".join(result.output.split())
+    (folder / "other" / "run.json").write_text("{")
+    assert "is damaged" in " ".join(call("fit", "--resume", folder / "other").output.split())
+    assert os.listdir(folder / "other") == ["run.json"]
