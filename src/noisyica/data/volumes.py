@@ -1,0 +1,107 @@
+"""Volumes in NIfTI: one file with several of them, or a folder with one in each file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisyica.data.files import BadFile, check_size, members, need, parsing
+from noisyica.data.layout import Volume
+from noisyica.data.rows import Data, make
+
+SUFFIXES = (".nii", ".nii.gz")
+
+
+def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
+    """Rows of voxels: those in the mask, or else those that are not the same in all rows."""
+    files = members(path, SUFFIXES) if path.is_dir() else [path]
+    images = [_opened(file) for file in files]
+    if path.is_dir():
+        _check_alike(files, images)
+    shape, affine = images[0].shape[:3], images[0].affine
+    inside = _changing(files, images) if mask is None else _mask(Path(mask), shape, affine)
+    if not inside.any():
+        raise BadFile(f"{path}: no voxel differs between the rows. Give a mask, if they are to be read all the same.")
+    count = sum(math.prod(image.shape[3:]) for image in images)
+    dtype = np.result_type(*(_precision(image) for image in images))
+    check_size(path, int(count * inside.sum() * dtype.itemsize), sum(file.stat().st_size for file in files))
+    X = np.empty((count, int(inside.sum())), dtype)
+    for row, volume in zip(X, _volumes(files, images), strict=True):
+        row[:] = volume[inside]
+    ids = np.array([file.name for file in files]) if path.is_dir() else None
+    return make(path, X, ids, layout=Volume(inside, np.asarray(affine, float)))
+
+
+def _opened(file: Path) -> Any:
+    """The image, its voxels not yet read."""
+    nibabel = need("nibabel", "neuro")
+    with parsing(file):
+        image = nibabel.load(file, keep_file_open=True)
+        if image.get_data_dtype().kind not in "fiu":
+            raise BadFile(f"{file} holds {image.get_data_dtype()}, not numbers.")
+        if len(image.shape) not in (3, 4) or 0 in image.shape:
+            raise BadFile(f"{file} has shape {image.shape}: volumes have three axes, and several of them four.")
+        if image.affine is None or not np.isfinite(image.affine).all():
+            raise BadFile(f"{file} has an affine that is not finite.")
+        check_size(file, math.prod(image.shape) * image.get_data_dtype().itemsize, file.stat().st_size)
+    return image
+
+
+def _check_alike(files: list[Path], images: list[Any]) -> None:
+    first = images[0]
+    for file, image in zip(files, images, strict=True):
+        if math.prod(image.shape[3:]) != 1:
+            raise BadFile(f"{file} has shape {image.shape}: in a folder, every file must hold one volume.")
+        if image.shape[:3] != first.shape[:3]:
+            raise BadFile(f"{file} has shape {image.shape}, {files[0].name} has {first.shape}: bring them to one grid.")
+        if not _same_place(image.affine, first.affine):
+            raise BadFile(f"{file} has another affine than {files[0].name}: bring them to one grid.")
+
+
+def _same_place(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.allclose(one, other, rtol=1e-4, atol=1e-3)
+
+
+def _precision(image: Any) -> np.dtype[Any]:
+    """Single precision, unless the file has numbers that it cannot hold."""
+    dtype = image.get_data_dtype()
+    return np.dtype(np.float64 if dtype.itemsize > (4 if dtype.kind == "f" else 2) else np.float32)
+
+
+def _volumes(files: list[Path], images: list[Any]) -> Iterator[np.ndarray]:
+    """All volumes, one at a time."""
+    for file, image in zip(files, images, strict=True):
+        for t in range(math.prod(image.shape[3:])):
+            with parsing(file):
+                volume = np.asarray(image.dataobj[..., t] if len(image.shape) == 4 else image.dataobj, _precision(image))
+            yield volume
+
+
+def _changing(files: list[Path], images: list[Any]) -> np.ndarray:
+    """The voxels that differ between rows; one that is missing (NaN) in all of them does not."""
+    volumes = _volumes(files, images)
+    first = next(volumes)
+    missing = np.isnan(first)
+    changing = np.zeros(first.shape, bool)
+    for volume in volumes:
+        changing |= (volume != first) & ~(missing & np.isnan(volume))
+    return changing
+
+
+def _mask(path: Path, shape: tuple[int, ...], affine: np.ndarray) -> np.ndarray:
+    if not path.is_file():
+        raise BadFile(f"There is no file {path} for the mask.")
+    image = _opened(path)
+    if image.shape[:3] != shape or math.prod(image.shape[3:]) != 1:
+        raise BadFile(f"{path} has shape {image.shape}, but the volumes have {shape}: a mask needs the same grid.")
+    if not _same_place(image.affine, affine):
+        raise BadFile(f"{path} has another affine than the volumes: a mask needs the same grid.")
+    (values,) = _volumes([path], [image])
+    inside: np.ndarray = np.nan_to_num(values) != 0
+    if not inside.any():
+        raise BadFile(f"{path} is an empty mask.")
+    return inside
