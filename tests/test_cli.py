@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -149,11 +150,18 @@ def test_docstring_examples(name):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
-def test_python_in_documents_runs(document, tmp_path, monkeypatch):
+def test_documents_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL):
-        exec(compile(code, document.name, "exec"), namespace)
+    for kind, text in re.findall(r"```(python|console)\n(.*?)```", document.read_text(), re.DOTALL):
+        if kind == "python":
+            exec(compile(text, document.name, "exec"), namespace)
+            continue
+        for line in text.splitlines():
+            _, command, *arguments = shlex.split(line)
+            assert command == "noisyica"
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, f"{line}: {result.output}"
 
 
 def test_commands_in_readme_exist():

@@ -282,7 +282,8 @@ def _write_components(folder: Path, estimator: NoisyICA, data: Data) -> None:
     aside = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
-    names = ["mean", *(f"component{j}" for j in range(len(estimator.components_)))]
+    p = len(estimator.components_)
+    names = ["mean", *(f"{j:0{len(str(p - 1))}}" for j in range(p))]
     readers.write(np.vstack([estimator.mean_, estimator.components_]), data.layout, aside / "components", names)
     shutil.rmtree(folder, ignore_errors=True)
     aside.rename(folder)
