@@ -1,0 +1,221 @@
+"""How a fit went, and what it says of the coefficients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noisyica.marginal import marginal
+from noisyica.posterior import Posterior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from noisyica.estimator import NoisyICA
+    from noisyica.selection import Selection
+
+FIXED = ("iteration", "n_components", "noise_variance", "column_norms", "gaussian_log_likelihood", "returns")
+"""What every history has; the rest are the prior's parameters."""
+
+
+def convergence(ica: NoisyICA, figure: Any = None) -> Any:
+    """What was learnt against the iteration: noise, log likelihood given the coefficients, norms of the components, the prior's parameters.
+
+    The burn-in, in which steps are full, is shaded; a line marks where the fit stopped by itself.
+
+    Parameters
+    ----------
+    ica : NoisyICA
+        Fitted.
+    figure : matplotlib Figure or SubFigure, optional
+        To draw on; a new figure by default.
+
+    Returns
+    -------
+    figure
+
+    Examples
+    --------
+    >>> from noisyica import NoisyICA, plot
+    >>> from sklearn.datasets import load_iris
+    >>> ica = NoisyICA(2, max_iter=100, tol=0, random_state=0).fit(load_iris().data)
+    >>> figure = plot.convergence(ica)
+    """
+    from matplotlib.figure import Figure
+
+    shown = [("noise variance", "noise_variance"), ("norms of the components", "column_norms")]
+    shown += [("log p(x | coefficients) of a row", "gaussian_log_likelihood")]
+    shown += [(f"prior: {name}", name) for name in ica.history_ if name not in FIXED]
+    columns = 2 if len(shown) in (2, 4) else 3
+    lines = -(-len(shown) // columns)
+    if figure is None:
+        figure = Figure(figsize=(3.4 * columns, 2.3 * lines + 0.3), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
+    for axes, (title, name) in zip(grid, shown, strict=False):
+        _trace(axes, ica, title, ica.history_[name])
+    for axes in grid[len(shown) :]:
+        axes.set_axis_off()
+    for axes in grid[max(0, len(shown) - columns) : len(shown)]:
+        axes.set_xlabel("iteration", fontsize=8)
+        axes.tick_params(labelbottom=True)
+    return figure
+
+
+def burn_in(ica: NoisyICA) -> int:
+    """Iterations with full steps before those that decrease; 0 for algorithms whose steps are always full."""
+    return min(round(ica.burn_in * ica.max_iter), ica.n_iter_) if ica.algorithm == "saem" else 0
+
+
+def _trace(axes: Axes, ica: NoisyICA, title: str, values: np.ndarray) -> None:
+    lines = values.reshape(len(values), -1)
+    axes.axvspan(0, burn_in(ica), color="0.93", zorder=0)
+    alpha, width = (1.0, 1.3) if lines.shape[1] <= 4 else (0.75, 0.8)
+    axes.plot(ica.history_["iteration"], lines, alpha=alpha, linewidth=width)
+    if ica.converged_:
+        axes.axvline(ica.n_iter_, color="C2", linestyle="--", linewidth=1)
+    if np.all(lines > 0) and lines.max() > 100 * lines.min():
+        axes.set_yscale("log")
+    axes.set_title(title, fontsize=9)
+    axes.tick_params(labelsize=7)
+    axes.margins(x=0.01)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
+    """How often each component is on, or how large its coefficients are, against what the prior says.
+
+    Where the prior has an atom at zero and ``values`` tell zeros from the rest, bars show how often each component is on. Otherwise, and
+    for other priors, dots are medians, thick lines hold half of a component's coefficients and thin lines nine tenths; the bands are the
+    prior's.
+
+    Parameters
+    ----------
+    ica : NoisyICA
+        Fitted.
+    values : array (n, d) or (n, p), or Posterior
+        Rows of X, whose posterior is then drawn from; coefficients; or the draws of :meth:`noisyica.Model.posterior`. Where p = d, X.
+    axes : matplotlib Axes, optional
+        To draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> from noisyica import NoisyICA, plot
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
+    >>> axes = plot.activation(ica, X)
+    """
+    p = len(ica.components_)
+    draws = _draws(ica, values)
+    prior = marginal(ica.prior_, p, np.linspace(-1, 1, 3))
+    axes = axes if axes is not None else _new_axes(max(4.0, 0.28 * p + 1.5))
+    axes.set_xlabel("component")
+    axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
+    axes.set_xlim(-0.7, p - 0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    if (prior.probability_on < 1).any() and (draws == 0).any():
+        axes.bar(np.arange(p), (draws != 0).mean(0), width=0.7, label="posterior")
+        for j, on in enumerate(prior.probability_on):
+            axes.hlines(on, j - 0.5, j + 0.5, color="black", linewidth=1.2, label="prior" if j == 0 else "_")
+        axes.set_ylim(0, 1)
+        axes.set_ylabel("share of rows in which it is on")
+        _legend_above(axes)
+        return axes
+    levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+    expected, found = np.quantile(prior.draws, levels), np.quantile(draws, levels, axis=0)
+    axes.axhspan(expected[0], expected[4], color="0.94", zorder=0, label="prior, 90 %")
+    axes.axhspan(expected[1], expected[3], color="0.86", zorder=0, label="prior, 50 %")
+    axes.vlines(np.arange(p), found[0], found[4], linewidth=1, color="C0")
+    axes.vlines(np.arange(p), found[1], found[3], linewidth=4, color="C0")
+    axes.plot(np.arange(p), found[2], "o", markersize=4, color="white", markeredgecolor="C0")
+    axes.set_ylabel("coefficient")
+    _legend_above(axes)
+    return axes
+
+
+def _draws(ica: NoisyICA, values: Any) -> np.ndarray:
+    """Coefficients (m, p) of what :func:`activation` is given."""
+    p, d = ica.components_.shape
+    if isinstance(values, Posterior):
+        found = values.draws.reshape(-1, values.draws.shape[-1])
+    else:
+        found = np.asarray(values, float)
+        if found.ndim == 2 and found.shape[1] == d:
+            return ica.model_.posterior_sample(found, n_draws=20, n_warmup=50, random_state=0).reshape(-1, p)
+    if found.ndim != 2 or found.shape[1] != p:
+        raise ValueError(f"values must be rows of X ({d} columns) or coefficients ({p} columns); got shape {found.shape}.")
+    return found
+
+
+def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
+    """How well each component is found again from other starts: absolute cosines with its matches in the other runs.
+
+    Parameters
+    ----------
+    ica : NoisyICA
+        Fitted with ``n_init`` > 1.
+    axes : matplotlib Axes, optional
+        To draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> from noisyica import NoisyICA, plot
+    >>> from sklearn.datasets import load_iris
+    >>> ica = NoisyICA(2, n_init=3, max_iter=50, tol=0, random_state=0).fit(load_iris().data)
+    >>> axes = plot.stability(ica)
+    """
+    found = getattr(ica, "stability_", None)
+    if found is None:
+        raise ValueError("There is no stability_: fit with n_init of 2 or more.")
+    p = found.shape[1]
+    axes = axes if axes is not None else _new_axes(max(4.0, 0.28 * p + 1.5))
+    axes.axhspan(0.9, 1, color="C2", alpha=0.12, zorder=0, label="above 0.9")
+    axes.vlines(np.arange(p), found.min(0), found.max(0), color="0.7", linewidth=1)
+    for i, run in enumerate(found):
+        axes.plot(np.arange(p), run, "o", markersize=4, color="C0", alpha=0.6, label="a run" if i == 0 else None)
+    axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
+    axes.set_xlim(-0.7, p - 0.3)
+    axes.set_ylim(min(0.5, float(found.min()) - 0.05), 1.01)
+    axes.set_xlabel("component")
+    axes.set_ylabel("|cosine| with its match")
+    axes.spines[["top", "right"]].set_visible(False)
+    _legend_above(axes)
+    return axes
+
+
+def selection(result: Selection, axes: Axes | None = None) -> Axes:
+    """The criterion of a selection against the number of components, a line for each prior, the winner marked.
+
+    Parameters
+    ----------
+    result : Selection
+        Of :func:`noisyica.select`.
+    axes : matplotlib Axes, optional
+        To draw on; a new figure by default.
+    """
+    axes = axes if axes is not None else _new_axes()
+    table = {name: np.asarray(result.table_[name]) for name in result.table_}
+    held = result.criterion == "heldout"
+    value = table["log_likelihood"] if held else table[result.criterion]
+    for name in dict.fromkeys(table["prior"]):
+        mine = table["prior"] == name
+        error = table["behind_error"][mine] if held else None  # of the difference from the best, which is what is compared
+        axes.errorbar(table["n_components"][mine], value[mine], error, marker="o", markersize=4, capsize=3, label=str(name))
+    best = int(np.nanargmax(value) if held else np.nanargmin(value))
+    axes.plot(table["n_components"][best], value[best], "o", markersize=13, fillstyle="none", color="black", label="chosen")
+    axes.set_xlabel("number of components")
+    axes.set_ylabel("mean log likelihood of held-out rows" if held else f"{result.criterion.upper()} (the lower the better)")
+    axes.set_xticks(np.unique(table["n_components"]) if np.ptp(table["n_components"]) <= 20 else axes.get_xticks())
+    axes.legend(title="prior", fontsize=8)
+    return axes
+
+
+def _new_axes(width: float = 6.0) -> Axes:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, 3.5), layout="constrained").subplots()
+
+
+def _legend_above(axes: Axes) -> None:
+    axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)

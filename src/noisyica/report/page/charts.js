@@ -1,0 +1,76 @@
+// Charts in SVG, coloured by the style sheet.
+
+const BOX = { width: 340, height: 200, left: 50, right: 10, top: 10, bottom: 26 };
+
+function shape(tag, attributes, text) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function ticks(low, high, count) {
+  const raw = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find((k) => k * power >= raw) * power;
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+  return found;
+}
+
+function tickText(value, all) {
+  const step = all.length > 1 ? all[1] - all[0] : Math.abs(value) || 1;
+  const digits = Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)));
+  if (Math.abs(value) >= 1e5) return value.toExponential(1).replace("-", "−").replace("+", "");
+  return value.toFixed(digits).replace("-", "−").replace(/^−(0\.?0*)$/, "$1");
+}
+
+// An empty chart; x and y take numbers to places.
+function chart(label, xs, ys, small = false) {
+  const box = small ? { ...BOX, height: 150, left: 12 } : BOX;
+  const [low, high] = ys[1] > ys[0] ? ys : [ys[0] - (Math.abs(ys[0]) || 1) / 2, ys[0] + (Math.abs(ys[0]) || 1) / 2];
+  const [first, last] = xs[1] > xs[0] ? xs : [xs[0] - 0.5, xs[0] + 0.5];
+  const svg = shape("svg", { class: "chart", viewBox: `0 0 ${box.width} ${box.height}`, role: "img", "aria-label": label });
+  const x = (value) => box.left + ((value - first) / (last - first)) * (box.width - box.left - box.right);
+  const y = (value) => box.height - box.bottom - ((value - low) / (high - low)) * (box.height - box.top - box.bottom);
+  const base = shape("g", {});
+  const marks = ticks(first, last, 6);
+  for (const value of marks) base.append(shape("text", { x: x(value), y: box.height - 8, "text-anchor": "middle" }, tickText(value, marks)));
+  if (!small) {
+    const levels = ticks(low, high, 4);
+    for (const value of levels) {
+      base.append(shape("line", { class: "axis", x1: box.left, x2: box.width - box.right, y1: y(value), y2: y(value) }));
+      base.append(shape("text", { x: box.left - 6, y: y(value) + 4, "text-anchor": "end" }, tickText(value, levels)));
+    }
+  }
+  base.append(shape("line", { class: "axis", x1: box.left, x2: box.width - box.right, y1: y(low), y2: y(low) }));
+  const under = shape("g", {});
+  svg.append(under, base);
+  return { svg, under, x, y, box, low, high };
+}
+
+function path(made, xs, ys, kind) {
+  let text = "";
+  let pen = "M";
+  xs.forEach((value, k) => {
+    if (ys[k] === null || ys[k] === undefined) pen = "M";
+    else {
+      text += `${pen}${made.x(value).toFixed(1)} ${made.y(ys[k]).toFixed(1)}`;
+      pen = "L";
+    }
+  });
+  made.svg.append(shape("path", { class: kind, d: text }));
+}
+
+function bars(made, edges, heights) {
+  heights.forEach((height, k) => {
+    if (!height) return;
+    const [left, right] = [made.x(edges[k]), made.x(edges[k + 1])];
+    const top = made.y(Math.min(height, made.high));
+    made.svg.append(shape("rect", { class: "bar", x: left + 0.3, width: Math.max(right - left - 0.6, 0.4), y: top, height: Math.max(made.y(made.low) - top, 0) }));
+  });
+}
+
+function tops(...lists) {
+  return Math.max(...lists.flat().filter((value) => value !== null), 0) * 1.08 || 1;
+}

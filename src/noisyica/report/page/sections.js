@@ -1,0 +1,156 @@
+// The sections of the page but the explorer.
+
+const FIRST = 24; // pictures that are shown before "show all" is pressed
+
+function section(id, title, lead, ...children) {
+  const element = make("section", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title));
+  if (lead) element.append(make("p", { class: "lead" }, lead));
+  element.append(...children);
+  document.querySelector("main").append(element);
+  const short = title.split(",")[0];
+  document.querySelector("nav ul").append(make("li", {}, make("a", { href: `#${id}` }, short)));
+  return element;
+}
+
+function facts(pairs) {
+  return make("dl", { class: "facts" }, ...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+}
+
+// Children in a grid, of which the first are shown and the rest on demand.
+function limited(grid, children, what) {
+  grid.append(...children);
+  if (children.length <= FIRST) return [grid];
+  const hide = (hidden) => Array.from(grid.children).forEach((child, k) => (child.hidden = hidden && k >= FIRST));
+  hide(true);
+  const button = make("button", { class: "more", type: "button", "aria-expanded": "false" }, `Show all ${children.length} ${what}`);
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!open));
+    button.textContent = open ? `Show all ${children.length} ${what}` : "Show fewer";
+    hide(open);
+    pictures.redraw();
+  });
+  grid.refresh = () => hide(button.getAttribute("aria-expanded") === "false");
+  return [grid, button];
+}
+
+function key(...entries) {
+  return make("p", { class: "key" }, ...entries.map((entry) => (Array.isArray(entry) ? make("span", {}, make("i", { class: entry[0], "aria-hidden": "true" }), entry[1]) : entry)));
+}
+
+function percent(share, digits = 1) {
+  return `${(100 * share).toFixed(digits)} %`;
+}
+
+function summarySection(report) {
+  const tiles = report.summary.map(({ label, value, note }) =>
+    make("div", { class: "tile" }, make("dt", {}, label), make("dd", { class: "value" }, value), make("dd", { class: "remark" }, note)));
+  section("summary", "In one look", null, make("dl", { class: "tiles" }, ...tiles), ...report.notes.map((note) => make("p", { class: "note" }, note)));
+}
+
+// A canvas in a figure; draw(canvas) is called at once, and whenever colours or sizes change.
+function picture(page, label, caption, draw) {
+  const canvas = make("canvas", { class: page.kind, role: "img", "aria-label": label });
+  canvas.style.aspectRatio = String(page.view.aspect);
+  const figure = make("figure", {}, canvas, make("figcaption", {}, ...caption));
+  canvas.redraw = () => draw(canvas);
+  page.canvases.push(canvas);
+  if (page.kind === "mesh") makeTurnable(canvas, page.view, () => page.turned());
+  return figure;
+}
+
+function componentSection(report, page) {
+  const { explained, on, stability, count } = report.components;
+  const scale = { low: -largest(page.components), high: largest(page.components), signed: true };
+  const figures = [];
+  const extra = (values) => (page.kind === "volume" ? { at: page.view.peak(values) } : {});
+  if (page.mean) {
+    const range = { low: Math.min(...quantiles(page.mean, [0, 1])), high: Math.max(...quantiles(page.mean, [0, 1])), signed: false };
+    if (range.high === range.low) range.high += 1;
+    figures.push(picture(page, "The mean", [make("strong", {}, "Mean")], (canvas) => page.view.paint(canvas, page.mean, range)));
+  }
+  for (let j = 0; j < page.shown; j++) {
+    const values = rowOf(page.components, j, page.d);
+    const remarks = [`explains ${percent(explained[j])}`];
+    if (on) remarks.push(`on in ${percent(on[j], 0)}`);
+    if (stability) remarks.push(`stability ${stability[j].toFixed(2)}`);
+    const caption = [make("strong", {}, `Component ${j}`), ...remarks.flatMap((text) => [make("br"), make("span", { class: "remark" }, text)])];
+    figures.push(picture(page, `Component ${j}: ${remarks.join(", ")}`, caption, (canvas) => page.view.paint(canvas, values, scale, extra(values))));
+  }
+  const lead = page.shown < count ? `The first ${page.shown} of ${count} components, by the variance that they explain.` : `By the share of the variance that they explain${on ? "; and the share of rows in which they are on" : ""}.`;
+  const turning = page.kind === "mesh" ? "Drag, or focus and use the arrow keys, to turn all meshes; double-click to turn them back." : page.kind === "volume" ? "Three slices through the largest value of each." : "";
+  const legend = page.kind === "lines" ? key() : make("p", { class: "key" }, ramp(scale, ""), turning);
+  section("components", "Components", lead, legend, ...limited(make("div", { class: `gallery ${page.kind}` }), figures, "pictures"));
+}
+
+function coefficientSection(report) {
+  const found = report.coefficients;
+  const figures = found.density.map((density, j) => {
+    const prior = found.prior[Math.min(j, found.prior.length - 1)];
+    const made = chart(`Coefficients of component ${j}, and the prior's density`, [found.edges[0], found.edges[found.edges.length - 1]], [0, Math.min(tops(density, prior), 3 * tops(density))], true);
+    bars(made, found.edges, density);
+    path(made, found.grid, prior.map((value) => Math.min(value, made.high)), "curve");
+    const remarks = found.atoms.map((atom, k) => `${tell(atom)} in ${percent(found.share[j][k], 0)} (prior ${percent(found.weight[j][k], 0)})`);
+    return make("figure", {}, made.svg, make("figcaption", {}, make("strong", {}, `Component ${j}`), make("br"), make("span", { class: "remark" }, remarks.length ? `exactly ${remarks.join(", ")}` : "")));
+  });
+  section("coefficients", "Coefficients, against the prior",
+    "Draws from the posterior of all rows together. Were the model true, they would follow the prior: a component whose bars do not follow the curve has another law.",
+    key(["", "coefficients"], ["curve", "prior"]), ...limited(make("div", { class: "charts small" }), figures, "components"));
+}
+
+function residualSection(report, page) {
+  const found = report.residuals;
+  const rms = decode(found.rms);
+  const [low, high] = quantiles(rms, [0.005, 0.995]);
+  const reach = Math.max(Math.abs(low - 1), Math.abs(high - 1), 0.1);
+  // 1 is what noise alone gives: it is the middle of the colours
+  const about = Float32Array.from(rms, (value) => value - 1);
+  const scale = { low: -reach, high: reach, signed: true };
+  const map = picture(page, "Root mean square of each column's residuals", [make("strong", {}, "Root mean square of each column, less 1 "), make("br"), page.kind === "lines" ? "" : ramp(scale, "")], (canvas) => page.view.paint(canvas, about, scale));
+  const made = chart("Standardised residuals, and the normal density", [-5, 5], [0, tops(found.density, [0.42])]);
+  bars(made, found.edges, found.density);
+  const grid = Array.from({ length: 121 }, (_, k) => -5 + k / 12);
+  path(made, grid, grid.map((x) => Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI)), "curve");
+  const histogram = make("figure", {}, made.svg, make("figcaption", {}, key(["", "residuals, over the noise's standard deviation"], ["curve", "normal"])));
+  const rows = found.facts.map(({ what, found: seen, expected, off }) => make("tr", {}, make("td", {}, what), make("td", { class: off ? "mark off" : "mark" }, seen), make("td", {}, expected)));
+  const head = make("tr", {}, ...["Check", "Found", "Noise alone"].map((word) => make("th", { scope: "col" }, word)));
+  section("residuals", "Residuals", "What a draw of the coefficients leaves of each row. Were the model true, it would be its noise and nothing else.",
+    make("div", { class: `pair residuals ${page.kind}` }, map, histogram), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))));
+}
+
+function likelihoodSection(report, page) {
+  const found = report.likelihood;
+  const made = chart("Log likelihood of rows", [found.edges[0], found.edges[found.edges.length - 1]], [0, tops(found.counts)]);
+  bars(made, found.edges, found.counts);
+  made.svg.append(shape("line", { class: "level", x1: made.x(found.mean), x2: made.x(found.mean), y1: made.y(made.low), y2: made.box.top }));
+  const rows = found.outliers.map(({ place, id, value, others }) => {
+    const labels = Object.entries(others).map(([name, label]) => `${name}: ${label}`).join(", ");
+    const button = make("button", { type: "button", onclick: () => page.show(place), "aria-label": `Show row ${id} in the explorer` }, "Show");
+    return make("tr", {}, make("td", {}, id), make("td", {}, labels), make("td", {}, tell(value)), make("td", {}, button));
+  });
+  const head = make("tr", {}, ...["Row", "", "Log p(x)", ""].map((word) => make("th", { scope: "col" }, word)));
+  section("rows", "Rows, likely and not", "log p(x), the coefficients integrated out. Rows far on the left fit the model badly: look at them before anything else.",
+    make("div", { class: "pair" }, make("figure", {}, made.svg, make("figcaption", {}, key(["", "rows"], ["curve", `mean ${tell(found.mean)}`]))),
+      make("div", {}, make("h3", {}, "The least likely rows"), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))))));
+}
+
+function convergenceSection(report) {
+  const { iteration, burn_in: burnIn, stopped, traces } = report.history;
+  const last = iteration[iteration.length - 1];
+  const figures = traces.map(({ title, lines }) => {
+    const all = lines.flat().filter((value) => value !== null);
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const made = chart(`${title} against the iteration`, [0, last], [low - 0.04 * (high - low), high + 0.04 * (high - low)]);
+    if (burnIn) made.under.append(shape("rect", { class: "burn", x: made.x(0), width: made.x(burnIn) - made.x(0), y: made.box.top, height: made.y(made.low) - made.box.top }));
+    lines.forEach((line) => path(made, iteration, line, lines.length > 3 ? "trace thin" : "trace"));
+    if (stopped) made.svg.append(shape("line", { class: "stop", x1: made.x(stopped), x2: made.x(stopped), y1: made.y(made.low), y2: made.box.top }));
+    return make("figure", {}, make("figcaption", {}, make("strong", {}, title)), made.svg);
+  });
+  const entries = [...(burnIn ? [["burn", `burn-in: full steps, ${burnIn} iterations`]] : []), ...(stopped ? [["stop", `stopped by itself after ${stopped}`]] : [])];
+  section("convergence", "Convergence", "What was learnt, after each iteration.", key(...entries), make("div", { class: "charts" }, ...figures));
+}
+
+function dataSections(report) {
+  section("data", "Data", null, facts(report.data));
+  section("settings", "Settings", null, ...report.settings.flatMap(({ title, pairs }) => [make("h3", {}, title), facts(pairs)]));
+}

@@ -1,0 +1,200 @@
+// Pictures of the d numbers of a row. A view has an aspect (width over height), paint(canvas, values, scale, extra), and
+// locate(x, y) -> {index, label} for a place given in shares of width and height (null where there is nothing).
+
+function setPixel(data, k, colours, index) {
+  data[k] = colours[3 * index];
+  data[k + 1] = colours[3 * index + 1];
+  data[k + 2] = colours[3 * index + 2];
+  data[k + 3] = 255;
+}
+
+function resize(canvas, width, height) {
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+}
+
+function imageView(layout) {
+  const [height, width, channels] = [layout.shape[0], layout.shape[1], layout.shape[2] || 1];
+  return {
+    aspect: width / height,
+    paint(canvas, values, scale) {
+      resize(canvas, width, height);
+      const context = canvas.getContext("2d");
+      const image = context.createImageData(width, height);
+      const colours = tableOf(scale);
+      for (let k = 0; k < width * height; k++) {
+        if (channels === 1) {
+          if (!Number.isNaN(values[k])) setPixel(image.data, 4 * k, colours, indexOf(scale, values[k]));
+        } else {
+          for (let c = 0; c < 3; c++) image.data[4 * k + c] = indexOf(scale, values[3 * k + c]);
+          image.data[4 * k + 3] = Number.isNaN(values[3 * k]) ? 0 : 255;
+        }
+      }
+      context.putImageData(image, 0, 0);
+    },
+    locate(x, y) {
+      const [column, row] = [Math.min(width - 1, Math.floor(x * width)), Math.min(height - 1, Math.floor(y * height))];
+      return { index: (row * width + column) * channels, label: `pixel (${row}, ${column})` };
+    },
+  };
+}
+
+function lineView(layout) {
+  const names = layout.names;
+  const few = names.length <= 40;
+  const pad = { left: 44, right: 8, top: 8, bottom: few ? 46 : 20 };
+  const place = (k, width) => pad.left + ((k + 0.5) / names.length) * (width - pad.left - pad.right);
+  return {
+    aspect: 1.75,
+    responsive: true,
+    paint(canvas, values, scale, extra = {}) {
+      const density = window.devicePixelRatio || 1;
+      const width = canvas.clientWidth || 260;
+      const height = canvas.clientHeight || width / this.aspect;
+      resize(canvas, Math.round(width * density), Math.round(height * density));
+      const context = canvas.getContext("2d");
+      context.setTransform(density, 0, 0, density, 0, 0);
+      context.clearRect(0, 0, width, height);
+      const margin = 0.06 * (scale.high - scale.low);
+      const [low, high] = [scale.low - margin, scale.high + margin];
+      const y = (value) => pad.top + (1 - (value - low) / (high - low)) * (height - pad.top - pad.bottom);
+      lineAxes(context, { width, height, pad, low, high, y, place, names, few });
+      if (extra.under) drawLine(context, extra.under, (k) => place(k, width), y, theme.css("--missing"), 2.5, false);
+      drawLine(context, values, (k) => place(k, width), y, theme.css(scale.signed ? "--curve" : "--accent"), 1.6, few);
+    },
+    locate(x, y, canvas) {
+      const width = canvas.clientWidth;
+      const k = Math.floor(((x * width - pad.left) / (width - pad.left - pad.right)) * names.length);
+      return k < 0 || k >= names.length ? null : { index: k, label: names[k] };
+    },
+  };
+}
+
+function lineAxes(context, { width, height, pad, low, high, y, place, names, few }) {
+  context.font = "10px system-ui, sans-serif";
+  context.fillStyle = theme.css("--soft");
+  context.strokeStyle = theme.css("--line");
+  context.lineWidth = 1;
+  context.textAlign = "right";
+  const levels = ticks(low, high, 4);
+  for (const value of levels) {
+    context.beginPath();
+    context.moveTo(pad.left, y(value));
+    context.lineTo(width - pad.right, y(value));
+    context.stroke();
+    context.fillText(tickText(value, levels), pad.left - 5, y(value) + 3);
+  }
+  const step = few ? Math.ceil((11 * names.length) / (width - pad.left - pad.right)) : Math.ceil((80 * names.length) / (width - pad.left - pad.right));
+  for (let k = 0; k < names.length; k += step) {
+    if (few) {
+      context.save();
+      context.translate(place(k, width) + 3, height - pad.bottom + 5);
+      context.rotate(-Math.PI / 2);
+      context.fillText(names[k].slice(0, 8), 0, 0);
+      context.restore();
+    } else {
+      context.textAlign = k === 0 ? "left" : "center";
+      context.fillText(names[k].slice(0, 14), place(k, width), height - 6);
+    }
+  }
+}
+
+function drawLine(context, values, x, y, colour, thickness, dots) {
+  context.strokeStyle = context.fillStyle = colour;
+  context.lineWidth = thickness;
+  context.lineJoin = "round";
+  context.beginPath();
+  let pen = false;
+  for (let k = 0; k < values.length; k++) {
+    if (Number.isNaN(values[k])) pen = false;
+    else if (pen) context.lineTo(x(k), y(values[k]));
+    else {
+      context.moveTo(x(k), y(values[k]));
+      pen = true;
+    }
+  }
+  context.stroke();
+  if (!dots) return;
+  for (let k = 0; k < values.length; k++) {
+    if (Number.isNaN(values[k])) continue;
+    context.beginPath();
+    context.arc(x(k), y(values[k]), 2.2, 0, 2 * Math.PI);
+    context.fill();
+  }
+}
+
+// Three orthogonal slices, in pixels of the smallest voxel's edge; extra.at is the voxel through which they go.
+function volumeView(layout) {
+  const [a, b, c] = layout.shape;
+  const bits = decode(layout.mask);
+  const index = new Int32Array(a * b * c).fill(-1);
+  const inside = [];
+  for (let k = 0; k < index.length; k++) {
+    if (bits[k >> 3] & (128 >> (k & 7))) {
+      index[k] = inside.length;
+      inside.push(k);
+    }
+  }
+  const least = Math.min(...layout.sizes);
+  const pixels = layout.shape.map((count, k) => Math.max(1, Math.round((count * layout.sizes[k]) / least)));
+  const panels = [[0, 1, 2], [0, 2, 1], [1, 2, 0]];
+  const height = Math.max(pixels[1], pixels[2]);
+  const width = panels.reduce((sum, [across]) => sum + pixels[across], 4);
+  const voxel = (k) => [Math.floor(k / (b * c)), Math.floor(k / c) % b, k % c];
+
+  // The voxel at a pixel of the mosaic, or null.
+  function voxelAt(column, row, at) {
+    let start = 0;
+    for (const [across, up, through] of panels) {
+      const top = Math.floor((height - pixels[up]) / 2);
+      const [i, j] = [column - start, row - top];
+      if (i >= 0 && i < pixels[across] && j >= 0 && j < pixels[up]) {
+        const found = [...at];
+        found[across] = Math.floor((i * layout.shape[across]) / pixels[across]);
+        found[up] = layout.shape[up] - 1 - Math.floor((j * layout.shape[up]) / pixels[up]);
+        return found;
+      }
+      start += pixels[across] + 2;
+    }
+    return null;
+  }
+  const view = {
+    aspect: width / height,
+    shape: layout.shape,
+    at: null,
+    peak(values) {
+      let best = 0;
+      for (let k = 0; k < values.length; k++) if (Math.abs(values[k]) > Math.abs(values[best]) || Number.isNaN(values[best])) best = k;
+      return voxel(inside[best]);
+    },
+    middle() {
+      const centre = [0, 1, 2].map((k) => inside.reduce((sum, place) => sum + voxel(place)[k], 0) / inside.length);
+      return centre.map(Math.round);
+    },
+    millimetres(at) {
+      return [0, 1, 2].map((i) => layout.affine[i][3] + at.reduce((sum, place, k) => sum + layout.affine[i][k] * place, 0));
+    },
+    paint(canvas, values, scale, extra = {}) {
+      const at = extra.at || this.at;
+      resize(canvas, width, height);
+      const context = canvas.getContext("2d");
+      const image = context.createImageData(width, height);
+      const colours = tableOf(scale);
+      for (let row = 0; row < height; row++) {
+        for (let column = 0; column < width; column++) {
+          const found = voxelAt(column, row, at);
+          const k = found ? index[(found[0] * b + found[1]) * c + found[2]] : -1;
+          if (k >= 0 && !Number.isNaN(values[k])) setPixel(image.data, 4 * (row * width + column), colours, indexOf(scale, values[k]));
+        }
+      }
+      context.putImageData(image, 0, 0);
+    },
+    locate(x, y) {
+      const found = voxelAt(Math.floor(x * width), Math.floor(y * height), this.at);
+      const k = found ? index[(found[0] * b + found[1]) * c + found[2]] : -1;
+      return k < 0 ? null : { index: k, label: `voxel (${found.join(", ")})` };
+    },
+  };
+  view.at = view.middle();
+  return view;
+}
