@@ -107,7 +107,7 @@ def write_table(
 
     Examples
     --------
-    >>> import secrets
+    >>> import tempfile
     >>> from noisyica.data import read, write_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = write_table(f"{folder}/coefficients.csv", [[0.1, 2.0]], ["s1"], ["component0", "component1"])
