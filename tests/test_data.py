@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import itertools
 import pkgutil
+import resource
 import sys
 
 import h5py
@@ -345,6 +346,20 @@ def test_volumes(brains):
     assert list(read(folder / "each").ids) == ["s0.nii", "s1.nii.gz", "s2.nii", "s3.nii.gz", "s4.nii"]
 
 
+def test_folders_of_many_files(tmp_path):
+    for i in range(30):
+        nibabel.Nifti1Image(np.full((2, 2, 2), i, np.float32), AFFINE).to_filename(tmp_path / f"{i:02}.nii.gz")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with (tmp_path / "00.nii.gz").open() as file:
+        lowest = file.fileno()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 8, limits[1]))
+    try:
+        data = read(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    np.testing.assert_array_equal(data.X, np.repeat(np.arange(30.0)[:, None], 8, axis=1))
+
+
 def test_scaled_integers(tmp_path):
     stored = RNG.integers(-9, 9, size=(2, 2, 2, 3)).astype(np.int16)
     image = nibabel.Nifti1Image(stored, AFFINE)
@@ -531,6 +546,9 @@ def test_what_meshio_and_nibabel_make_of_written_meshes(tmp_path, monkeypatch):
     mesh = meshio.ply.read(tmp_path / "x.ply")
     np.testing.assert_array_equal(mesh.cells_dict["triangle"], FACES)
     np.testing.assert_array_equal(mesh.point_data["component2"], FIELDS[2])
+    (tmp_path / "in").mkdir()
+    meshio.vtk.write(tmp_path / "in" / "a.vtk", meshio.Mesh(VERTICES, [("triangle", FACES)]))
+    assert [path.name for path in write(FIELDS, Mesh(VERTICES, FACES), tmp_path / "z", like=tmp_path / "in")] == ["z.vtk"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert [path.name for path in write(FIELDS, Mesh(VERTICES, FACES), tmp_path / "y")] == ["y.vtk"]
 
@@ -573,6 +591,10 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
         (lambda folder: write(X[:, :5], Images(np.array([3, 4])), folder / "x"), r"shape \(6, 5\), but the layout is of 12 numbers"),
         (lambda folder: write(X, Images(np.array([3, 4])), folder / "x", names=["a"]), "There are 6 maps"),
         (lambda folder: write(X[:2], Images(np.array([3, 4])), folder / "x", names=["a b", "a_b"]), "do not make different names of files"),
+        (
+            lambda folder: write(FIELDS[:2], Mesh(VERTICES, FACES), folder / "x", names=["a b", "a_b"], like="x.ply"),
+            "different names of a PLY",
+        ),
         (lambda folder: write_table(folder / "t.csv", X, range(5), range(12)), "there are 5 ids and 12 names"),
         (lambda folder: write_table(folder / "t.xls", X, range(6), range(12)), "written as .csv or .parquet"),
         (lambda folder: write_table(folder / "t.csv", X[:, :2], range(6), ["id", "a"]), "must differ"),
