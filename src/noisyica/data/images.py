@@ -64,7 +64,7 @@ def _opened(file: Path) -> Iterator[Any]:
 
 def _shape(file: Path) -> tuple[int, int]:
     with _opened(file) as image:
-        if getattr(image, "n_frames", 1) > 1:
+        if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":  # as some cameras call JPEGs with a preview
             raise BadFile(f"{file} has {image.n_frames} frames: give one file for each image.")
         return image.height, image.width
 

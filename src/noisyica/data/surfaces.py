@@ -110,6 +110,8 @@ def read_obj(path: Path) -> Surface:
 def write_ply(file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]) -> None:
     """A binary PLY with the fields at its vertices, in double precision; PLY's names have no spaces."""
     names = ["x", "y", "z", *(name.replace(" ", "_") for name in fields)]
+    if len(set(names)) != len(names):
+        raise ValueError(f"The maps' names do not make different names of a PLY: {', '.join(names[3:])}.")
     properties = "".join(f"property double {name}\n" for name in names)
     file.write(f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n{properties}".encode())
     file.write(f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n".encode())

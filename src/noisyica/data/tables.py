@@ -64,7 +64,7 @@ def _lines(path: Path, separator: str | None) -> Iterator[Cells]:
         if separator is None:
             numbered: Iterable[tuple[int, Cells]] = ((i, line.split()) for i, line in enumerate(file, 1) if not line.startswith("#"))
         else:
-            reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+            reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
             numbered = ((reader.line_num, cells) for cells in reader)
         width = 0
         for number, cells in numbered:
@@ -196,6 +196,8 @@ def read_parquet(path: Path, *, id_column: str | int | None = None, columns: Seq
         schema = file.schema_arrow
         check_size(path, 8 * file.metadata.num_rows * len(schema), path.stat().st_size)
         names = list(schema.names)
+        if not names:
+            raise BadFile(f"{path} has no columns.")
         _check_different(path, names)
         kinds = [_kind(schema.field(j).type) for j in range(len(names))]
         given = None if id_column is None else _find(path, names, id_column)

@@ -19,7 +19,7 @@ SUFFIXES = (".nii", ".nii.gz")
 def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     """Rows of voxels: those in the mask, or else those that are not the same in all rows."""
     files = members(path, SUFFIXES) if path.is_dir() else [path]
-    images = [_opened(file) for file in files]
+    images = [_opened(file, keep_open=not path.is_dir()) for file in files]
     if path.is_dir():
         _check_alike(files, images)
     shape, affine = images[0].shape[:3], images[0].affine
@@ -36,11 +36,11 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     return make(path, X, ids, layout=Volume(inside, np.asarray(affine, float)))
 
 
-def _opened(file: Path) -> Any:
-    """The image, its voxels not yet read."""
+def _opened(file: Path, keep_open: bool = False) -> Any:
+    """The image, its voxels not yet read. Kept open, a compressed file is not read from its start again for each volume."""
     nibabel = need("nibabel", "neuro")
     with parsing(file):
-        image = nibabel.load(file, keep_file_open=True)
+        image = nibabel.load(file, keep_file_open=keep_open)
         if image.get_data_dtype().kind not in "fiu":
             raise BadFile(f"{file} holds {image.get_data_dtype()}, not numbers.")
         if len(image.shape) not in (3, 4) or 0 in image.shape:

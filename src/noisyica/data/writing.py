@@ -16,8 +16,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from noisyica.data.files import need
+from noisyica.data.files import members, need
 from noisyica.data.layout import Images, Layout, Lines, Mesh, Volume
+from noisyica.data.meshes import SUFFIXES
 from noisyica.data.surfaces import write_ply
 from noisyica.data.vtk import write_vtk
 
@@ -76,10 +77,10 @@ def write(
     if values.dtype.kind not in "fiub":
         raise TypeError(f"Maps are numbers, not {values.dtype}.")
     titles = [f"component{i}" for i in range(len(values))] if names is None else [str(name) for name in names]
-    if len(titles) != len(values) or len(set(titles)) != len(titles):
+    if len(titles) != len(values) or len(set(titles)) != len(titles) or "" in titles:
         raise ValueError(f"There are {len(values)} maps: give as many different names, not {names}.")
     start = Path(stem) / "maps" if Path(stem).is_dir() else Path(stem)
-    ending = Path(like).suffix.lower() if like is not None else ""
+    ending = "" if like is None else _ending(Path(like))
     if isinstance(layout, Lines):
         return [write_table(_with(start, ".parquet" if ending == ".parquet" else ".csv"), values, titles, layout.names)]
     if isinstance(layout, Images):
@@ -107,7 +108,7 @@ def write_table(
 
     Examples
     --------
-    >>> import secrets
+    >>> import tempfile
     >>> from noisyica.data import read, write_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = write_table(f"{folder}/coefficients.csv", [[0.1, 2.0]], ["s1"], ["component0", "component1"])
@@ -118,6 +119,9 @@ def write_table(
     """
     target = Path(path)
     numbers = np.asarray(values)
+    if numbers.dtype.kind not in "fiub":
+        raise TypeError(f"The values of a table are numbers, not {numbers.dtype}.")
+    numbers = numbers.astype(np.uint8) if numbers.dtype.kind == "b" else numbers
     if numbers.shape != (len(ids), len(names)):
         raise ValueError(f"The table has shape {numbers.shape}, but there are {len(ids)} ids and {len(names)} names of columns.")
     columns = ["id", *map(str, names)]
@@ -144,6 +148,12 @@ def _write_csv(file: IO[bytes], columns: list[str], ids: list[str], values: np.n
     writer.writerows([name, *row.tolist()] for name, row in zip(ids, values, strict=True))
     text.flush()
     text.detach()
+
+
+def _ending(like: Path) -> str:
+    """How the name of a file ends, or of the first surface in a folder."""
+    surfaces = members(like, SUFFIXES) if like.is_dir() else []
+    return (surfaces[0] if surfaces else like).suffix.lower()
 
 
 def _with(stem: Path, ending: str) -> Path:
@@ -173,6 +183,7 @@ def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[st
     with _replacing(files[0]) as file:
         np.save(file, maps)
     for target, image in zip(files[1:], maps, strict=True):
+        image = image.astype(float)
         scale = np.nanmax(np.abs(image), initial=0.0) or 1.0
         grey = np.rint(127.5 + 127.5 * np.nan_to_num(image / scale)).astype(np.uint8)
         with _replacing(target) as file:
@@ -187,7 +198,9 @@ def _write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]
     files = [_with(stem, ".nii.gz"), _with(stem, "-mask.nii.gz")]
     for target, volume in zip(files, (maps, layout.mask.astype(np.uint8)), strict=True):
         with _replacing(target) as file:
-            file.write(gzip.compress(nibabel.Nifti1Image(volume, layout.affine).to_bytes(), 6, mtime=0))
+            image = nibabel.Nifti1Image(volume, layout.affine)
+            image.header.set_xyzt_units("mm")
+            file.write(gzip.compress(image.to_bytes(), 6, mtime=0))
     return files
 
 
