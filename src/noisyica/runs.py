@@ -61,6 +61,7 @@ class Record(NamedTuple):
     source: Source
     settings: dict[str, Any]  # of NoisyICA
     table: str
+    page: bool  # whether there is to be a report
     shape: tuple[int, int]
     fingerprint: str
     begun: str
@@ -71,6 +72,11 @@ class Record(NamedTuple):
         """As JSON holds it."""
         paths = {name: os.fspath(value) if isinstance(value, Path) else value for name, value in self.source.options.items()}
         return {**self._asdict(), "source": {"path": os.fspath(self.source.path), "options": paths}}
+
+    def shown(self) -> dict[str, Any]:
+        """What a report shows of it: the settings are the estimator's, which the report has."""
+        plain = self.plain()
+        return {name: plain[name] for name in ("source", "begun", "seconds", "fingerprint", "versions")}
 
     @classmethod
     def read(cls, folder: Path) -> Record:
@@ -98,7 +104,9 @@ class Outcome(NamedTuple):
     record: Record
 
 
-def start(source: Source, settings: dict[str, Any], folder: Path, table: str = "npz", overwrite: bool = False) -> Outcome:
+def start(
+    source: Source, settings: dict[str, Any], folder: Path, table: str = "npz", page: bool = True, overwrite: bool = False
+) -> Outcome:
     """Fit the data and leave everything in a new folder; nothing is left where the data or the settings are refused."""
     if table not in TABLES:
         raise ValueError(f"Coefficients are written as {', '.join(TABLES)}, not as {table!r}.")
@@ -114,6 +122,7 @@ def start(source: Source, settings: dict[str, Any], folder: Path, table: str = "
         source=Source(source.path.resolve(), {name: _absolute(value) for name, value in source.options.items()}),
         settings=settings,
         table=table,
+        page=page,
         shape=(int(data.X.shape[0]), int(data.X.shape[1])),
         fingerprint=readers.fingerprint(data.X),
         begun=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -147,7 +156,7 @@ def write_report(folder: Path, path: Path | None = None) -> Path:
         raise ValueError(f"{folder} has no {MODEL} yet: 'noisyica fit --resume {folder}' goes on with the run.")
     estimator, data = NoisyICA.load(folder / MODEL), _same_data(record)
     path = folder / REPORT if path is None else path
-    report.write(path, estimator, data, estimator.transform(data.X), record.plain())
+    report.write(path, estimator, data, estimator.transform(data.X), record.shown())
     return path
 
 
@@ -204,8 +213,9 @@ def _go_on(folder: Path, record: Record, data: Data) -> Outcome:
             return Outcome(folder, estimator, now)
     beta = estimator.transform(data.X)
     write_coefficients(folder / f"{COEFFICIENTS}.{record.table}", beta, data.ids, estimator.get_feature_names_out())
-    _write_components(folder / COMPONENTS, estimator, data)
-    report.write(folder / REPORT, estimator, data, beta, reached("fitted").plain())
+    _write_components(folder / COMPONENTS, estimator, data, record.source.path)
+    if record.page:
+        report.write(folder / REPORT, estimator, data, beta, reached("fitted").shown())
     return Outcome(folder, estimator, reached("complete"))
 
 
@@ -277,13 +287,13 @@ def write_coefficients(path: Path, beta: np.ndarray, ids: np.ndarray, names: Any
         readers.write_table(path, beta, ids, [str(name) for name in names])
 
 
-def _write_components(folder: Path, estimator: NoisyICA, data: Data) -> None:
+def _write_components(folder: Path, estimator: NoisyICA, data: Data, source: Path) -> None:
     """The mean and the components in the format of the data, in a folder that is replaced as a whole."""
     aside = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     p = len(estimator.components_)
     names = ["mean", *(f"{j:0{len(str(p - 1))}}" for j in range(p))]
-    readers.write(np.vstack([estimator.mean_, estimator.components_]), data.layout, aside / "components", names)
+    readers.write(np.vstack([estimator.mean_, estimator.components_]), data.layout, aside / "components", names, like=source)
     shutil.rmtree(folder, ignore_errors=True)
     aside.rename(folder)

@@ -64,6 +64,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the run.")] = Path("noisyica-run"),
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, which was interrupted.")] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is in the folder.")] = False,
+    page: Annotated[bool, typer.Option("--report/--no-report", help="Whether to make the report, too.")] = True,
     coefficients: Annotated[str, typer.Option(help=f"Format of the coefficients: {', '.join(runs.TABLES)}.")] = "npz",
     *,
     reading: Reading,
@@ -88,7 +89,7 @@ def fit(
             outcome = runs.resume(resume)
         else:
             assert data is not None
-            outcome = runs.start(reading.source(data), learning.settings(), output, coefficients, overwrite)
+            outcome = runs.start(reading.source(data), learning.settings(), output, coefficients, page, overwrite)
         _tell(outcome)
         if outcome.record.status == "interrupted":
             raise typer.Exit(130)
@@ -99,7 +100,7 @@ def fit(
 def transform(
     run: Annotated[Path, typer.Argument(help="The folder of a run, or a saved model (.npz).")],
     data: DATA,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .csv, .tsv, .parquet, .npz or .npy file.")] = Path("coefficients.csv"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="A .csv, .parquet, .npz or .npy file.")] = Path("coefficients.csv"),
     *,
     reading: Reading,
 ) -> None:
@@ -108,8 +109,8 @@ def transform(
     Example: noisyica transform run new-signals.csv -o coefficients.csv
     """
     with _plain_errors():
-        if output.suffix.lower() not in (".csv", ".tsv", ".parquet", ".npz", ".npy"):
-            raise ValueError(f"{output.name}: coefficients are written to .csv, .tsv, .parquet, .npz or .npy.")
+        if output.suffix.lower() not in (".csv", ".parquet", ".npz", ".npy"):
+            raise ValueError(f"{output.name}: coefficients are written to .csv, .parquet, .npz or .npy.")
         estimator = NoisyICA.load(run / runs.MODEL if run.is_dir() else run)
         rows = reading.source(data).read()
         beta = estimator.transform(rows.X)
@@ -254,7 +255,8 @@ def _tell(outcome: runs.Outcome) -> None:
         typer.echo(f"Interrupted: {outcome.folder / runs.MODEL} has what was learnt so far.")
         typer.echo(f"Go on with 'noisyica fit --resume {outcome.folder}'; 'noisyica report {outcome.folder}' shows it as it is.")
     else:
-        typer.echo(f"Wrote {outcome.folder}: open {outcome.folder / runs.REPORT} in a browser.")
+        page = f": open {outcome.folder / runs.REPORT} in a browser" if outcome.record.page else ""
+        typer.echo(f"Wrote {outcome.folder}{page}.")
 
 
 def _summary(estimator: NoisyICA) -> dict[str, str]:
