@@ -182,7 +182,7 @@ def npz_arrays(path: Path) -> dict[str, Stored]:
                 raw.seek(info.header_offset + 26)
                 name_size, extra_size = struct.unpack("<HH", raw.read(4))
                 raw.seek(name_size + extra_size, 1)
-                found[name] = _mapped(path, raw, raw.tell() + info.file_size)
+                found[name] = _mapped(path, raw, min(raw.tell() + info.file_size, path.stat().st_size))
             else:
                 with archive.open(info) as file:
                     found[name] = _packed(path, info, *_npy_header(file))
