@@ -209,6 +209,12 @@ def test_mesh_in_npz(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "field.npy", mesh=tmp_path / "m.npz").layout.faces, FACES)
 
 
+def test_places_of_voxels_are_no_mesh(tmp_path):
+    places = np.argwhere(np.ones((2, 3, 2)))
+    np.savez(tmp_path / "v.npz", X=X, millimetres=places * 2.5, places=places)
+    assert isinstance(read(tmp_path / "v.npz", "X").layout, Lines)
+
+
 def matlab_73(path, **variables):
     """What MATLAB writes with -v7.3: HDF5 after 512 bytes of its own, axes reversed, text as codes, cells as references."""
     with h5py.File(path, "w", userblock_size=512) as file:

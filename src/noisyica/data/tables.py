@@ -17,7 +17,7 @@ from noisyica.data.layout import Lines
 from noisyica.data.rows import Data, make
 
 MISSING = frozenset(("", "na", "n/a", "nan", "null"))
-ROWS = 1000
+ROWS = 300
 """Rows that are held as text at a time: text takes ten times the memory of numbers."""
 Cells = list[str]
 
