@@ -104,6 +104,15 @@ def test_text_that_appears_late(tmp_path, monkeypatch):
     assert list(data.others["b"]) == ["1", "2", "x", "y", "z"]
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_tables_of_many_columns(tmp_path, quote):
+    wide = RNG.normal(size=(2, 8000))
+    path = written(tmp_path / "t.csv", "\n".join(",".join([f"{quote}s{i}{quote}", *map(repr, row.tolist())]) for i, row in enumerate(wide)))
+    data = read(path)
+    np.testing.assert_array_equal(data.X, wide)
+    assert list(data.ids) == ["s0", "s1"]
+
+
 def test_rows_of_a_table_are_images(tmp_path):
     np.savetxt(tmp_path / "t.csv", X, delimiter=",", fmt="%.17g")
     data = read(tmp_path / "t.csv", shape=(3, 4))
@@ -200,6 +209,12 @@ def test_mesh_in_npz(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "field.npy", mesh=tmp_path / "m.npz").layout.faces, FACES)
 
 
+def test_places_of_voxels_are_no_mesh(tmp_path):
+    places = np.argwhere(np.ones((2, 3, 2)))
+    np.savez(tmp_path / "v.npz", X=X, millimetres=places * 2.5, places=places)
+    assert isinstance(read(tmp_path / "v.npz", "X").layout, Lines)
+
+
 def matlab_73(path, **variables):
     """What MATLAB writes with -v7.3: HDF5 after 512 bytes of its own, axes reversed, text as codes, cells as references."""
     with h5py.File(path, "w", userblock_size=512) as file:
@@ -235,6 +250,15 @@ def test_mat(tmp_path, version):
     assert list(data.others["who"]) == words
     assert list(read(path, "X", id_column="who").ids) == words
     np.testing.assert_array_equal(read(path, "age").X, age)
+
+
+@pytest.mark.parametrize("version", ["5", "7.3"])
+def test_images_in_mat(tmp_path, version):
+    images = X.reshape(6, 3, 4)
+    scipy.io.savemat(tmp_path / "x.mat", {"images": images}) if version == "5" else matlab_73(tmp_path / "x.mat", images=images)
+    data = read(tmp_path / "x.mat")
+    np.testing.assert_array_equal(data.X, X)
+    assert list(data.layout.shape) == [3, 4]
 
 
 def test_mat_has_faces_from_one_and_sparse_matrices(tmp_path):
@@ -343,6 +367,9 @@ def test_volumes(brains):
         masked = read(path, mask=folder / "mask.nii")
         np.testing.assert_array_equal(masked.X, values[mask].T)
         assert masked.X.dtype == np.float32
+    (folder / "each" / "mask.nii").write_bytes((folder / "mask.nii").read_bytes())  # a mask among the volumes is none of them
+    np.testing.assert_array_equal(read(folder / "each", mask=folder / "each" / "mask.nii").X, values[mask].T)
+    (folder / "each" / "mask.nii").unlink()
     assert list(read(folder / "each").ids) == ["s0.nii", "s1.nii.gz", "s2.nii", "s3.nii.gz", "s4.nii"]
 
 

@@ -129,8 +129,8 @@ def find_mesh(store: dict[str, Stored], d: int) -> Mesh | None:
         for face in (name for name in three if name != vertex):
             corners = _corners(three[face], d)
             if corners is not None:
-                with_numbers = np.asarray(three[vertex].load())
-                return Mesh(with_numbers, corners) if np.isfinite(with_numbers).all() else None
+                coordinates = np.asarray(three[vertex].load())
+                return Mesh(coordinates, corners) if np.isfinite(coordinates).all() else None
     return None
 
 
@@ -145,7 +145,9 @@ def _corners(stored: Stored, d: int) -> np.ndarray | None:
         values = values.astype(np.int64)
     if values.min() >= 1 and values.max() == d:
         values = values - 1
-    return values if values.min() >= 0 and values.max() < d else None
+    a, b, c = values.T
+    triangles = ((a != b) & (b != c) & (c != a)).all()  # places of voxels on a grid are not
+    return values if triangles and values.min() >= 0 and values.max() < d else None
 
 
 # NumPy
@@ -182,7 +184,7 @@ def npz_arrays(path: Path) -> dict[str, Stored]:
                 raw.seek(info.header_offset + 26)
                 name_size, extra_size = struct.unpack("<HH", raw.read(4))
                 raw.seek(name_size + extra_size, 1)
-                found[name] = _mapped(path, raw, raw.tell() + info.file_size)
+                found[name] = _mapped(path, raw, min(raw.tell() + info.file_size, path.stat().st_size))
             else:
                 with archive.open(info) as file:
                     found[name] = _packed(path, info, *_npy_header(file))

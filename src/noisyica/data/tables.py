@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,20 @@ from noisyica.data.layout import Lines
 from noisyica.data.rows import Data, make
 
 MISSING = frozenset(("", "na", "n/a", "nan", "null"))
-ROWS = 1000
+ROWS = 300
 """Rows that are held as text at a time: text takes ten times the memory of numbers."""
 Cells = list[str]
+
+
+class _Format(NamedTuple):
+    """How a text table is written."""
+
+    separator: str | None  # None: spaces
+    quoted: bool  # cells may be in quotes, with separators and ends of lines in them
+
+    @property
+    def decimal_comma(self) -> bool:
+        return self.separator == ";"
 
 
 def read_text(path: Path, *, id_column: str | int | None = None, columns: Sequence[str | int] | None = None) -> Data:
@@ -27,19 +39,19 @@ def read_text(path: Path, *, id_column: str | int | None = None, columns: Sequen
         if b"\0" in file.read(2**20):
             raise BadFile(f"{path} cannot be read as text, as it has zero bytes: is it binary, or UTF-16? Save it as UTF-8.")
     try:
-        separator = _separator(path)
-        names, headed = _names(path, list(itertools.islice(_lines(path, separator), 2)))
+        form = _Format(_separator(path), _quoted(path))
+        names, headed = _names(path, list(itertools.islice(_lines(path, form), 2)))
         given = None if id_column is None else _find(path, names, id_column)
         titled = 0 if headed and names[0].lower() in ("id", "") else None
         names = [name or f"column{j}" for j, name in enumerate(names)]
-        numeric = _numbers(itertools.islice(_lines(path, separator), headed, None), len(names), separator == ";")
+        numeric = _numbers(itertools.islice(_lines(path, form), headed, None), len(names), form.decimal_comma)
         wanted = [j for j in range(len(names)) if j not in numeric or j in (given, titled)]
-        text = _text(itertools.islice(_lines(path, separator), headed, None), wanted)
+        text = _text(itertools.islice(_lines(path, form), headed, None), wanted)
     except UnicodeDecodeError as error:
         raise BadFile(f"{path} cannot be read as UTF-8 (byte {error.start}): save it as UTF-8.") from error
     if columns is None:
         suspects = {j: cells for j, cells in text.items() if j not in numeric and j not in (given, titled)}
-        _check_text(path, names, suspects, separator == ";")
+        _check_text(path, names, suspects, form.decimal_comma)
     return _assemble(path, names, numeric, text, given, 0, columns)
 
 
@@ -50,30 +62,52 @@ def _separator(path: Path) -> str | None:
     with path.open(encoding="utf-8-sig") as file:
         lines = [line for line in itertools.islice(file, 20) if line.strip() and not (path.suffix.lower() == ".txt" and line[0] == "#")]
     for separator in (";", "\t", ","):
-        widths = {len(cells) for cells in csv.reader(lines, delimiter=separator)}
+        widths = _widths(lines, separator)
         if len(widths) == 1 and widths != {1}:
             return separator
     if path.suffix.lower() == ".txt":
         return None
-    return max(",;\t", key=lambda separator: len(next(csv.reader(lines[:1], delimiter=separator), [])))
+    return max(",;\t", key=lambda separator: max(_widths(lines[:1], separator), default=0))
 
 
-def _lines(path: Path, separator: str | None) -> Iterator[Cells]:
+def _widths(lines: list[str], separator: str) -> set[int]:
+    """The numbers of cells in the lines; one, if they are not to be split like that (a cell would be longer than any is)."""
+    try:
+        return {len(cells) for cells in csv.reader(lines, delimiter=separator)}
+    except csv.Error:
+        return {1}
+
+
+def _quoted(path: Path) -> bool:
+    with path.open("rb") as file:
+        return any(b'"' in block for block in iter(lambda: file.read(2**20), b""))
+
+
+def _lines(path: Path, form: _Format) -> Iterator[Cells]:
     """The cells of every line that is not blank; all lines must have as many as the first."""
-    with path.open(encoding="utf-8-sig", newline=None if separator is None else "") as file:
-        if separator is None:
-            numbered: Iterable[tuple[int, Cells]] = ((i, line.split()) for i, line in enumerate(file, 1) if not line.startswith("#"))
-        else:
-            reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
-            numbered = ((reader.line_num, cells) for cells in reader)
+    by_csv = form.separator is not None and form.quoted
+    with path.open(encoding="utf-8-sig", newline="" if by_csv else None) as file:
         width = 0
-        for number, cells in numbered:
+        for number, cells in _quoted_cells(file, form) if by_csv else _plain_cells(file, form):
             if not cells or (len(cells) == 1 and not cells[0].strip()):
                 continue
             width = width or len(cells)
             if len(cells) != width:
                 raise BadFile(f"{path}: line {number} has {len(cells)} columns, the first one {width}.")
             yield cells
+
+
+def _quoted_cells(file: IO[str], form: _Format) -> Iterator[tuple[int, Cells]]:
+    reader = csv.reader(file, delimiter=form.separator or ",", skipinitialspace=True, strict=True)
+    return ((reader.line_num, cells) for cells in reader)
+
+
+def _plain_cells(file: IO[str], form: _Format) -> Iterator[tuple[int, Cells]]:
+    """The same where nothing is in quotes, three times as fast."""
+    lines = enumerate(file, 1)
+    if form.separator is None:
+        return ((i, line.split()) for i, line in lines if not line.startswith("#"))
+    return ((i, line.rstrip("\n").split(form.separator)) for i, line in lines)
 
 
 def _names(path: Path, first: list[Cells]) -> tuple[list[str], bool]:
@@ -173,7 +207,7 @@ def _assemble(
                 raise BadFile(f"{path}: column {names[j]!r} is not of numbers.")
     if not used:
         raise BadFile(f"{path} has no columns of numbers to use.")
-    rest = [j for j in sorted({*numeric, *text}) if j not in used and j != given]
+    rest = sorted({*numeric, *text} - {*used, given})
     _check_different(path, [names[j] for j in rest])
     X = np.empty((count, len(used)), np.result_type(*(numeric[j] for j in used)))
     for k, j in enumerate(used):
@@ -184,9 +218,9 @@ def _assemble(
 
 
 def _check_different(path: Path, names: list[str]) -> None:
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise BadFile(f"{path} has {names.count(twice[0])} columns {twice[0]!r}: name them differently.")
+    for name, count in collections.Counter(names).most_common(1):
+        if count > 1:
+            raise BadFile(f"{path} has {count} columns {name!r}: name them differently.")
 
 
 def read_parquet(path: Path, *, id_column: str | int | None = None, columns: Sequence[str | int] | None = None) -> Data:

@@ -18,7 +18,11 @@ SUFFIXES = (".nii", ".nii.gz")
 
 def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     """Rows of voxels: those in the mask, or else those that are not the same in all rows."""
-    files = members(path, SUFFIXES) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = [file for file in members(path, SUFFIXES) if mask is None or file.resolve() != Path(mask).resolve()]
+        if not files:
+            raise BadFile(f"There are no volumes in the folder {path} but the mask.")
     images = [_opened(file, keep_open=not path.is_dir()) for file in files]
     if path.is_dir():
         _check_alike(files, images)
