@@ -19,6 +19,7 @@ import scipy.io
 import zarr
 from PIL import Image
 
+from noisyica import runs
 from noisyica.data import read
 
 X = np.random.default_rng(0).normal(size=(6, 12))
@@ -517,6 +518,10 @@ def test_bad_input_is_one_line(tmp_path, case):
     assert not isinstance(caught.value, UnicodeError), "an error of Python's own"
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+    run = tmp_path.with_name(f"{tmp_path.name}-run")
+    with pytest.raises(ValueError, match=message):
+        runs.start(runs.Source(path, options), {"n_components": 2}, run)
+    assert not run.exists()
 
 
 @pytest.mark.parametrize("case", CALLS)

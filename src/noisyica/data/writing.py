@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import importlib.util
 import io
 import os
 import re
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +19,7 @@ from noisyica.data.layout import Images, Layout, Lines, Mesh, Volume
 from noisyica.data.meshes import SUFFIXES
 from noisyica.data.surfaces import write_ply
 from noisyica.data.vtk import write_vtk
+from noisyica.storage import whole
 
 
 def write(
@@ -80,6 +79,7 @@ def write(
     if len(titles) != len(values) or len(set(titles)) != len(titles) or "" in titles:
         raise ValueError(f"There are {len(values)} maps: give as many different names, not {names}.")
     start = Path(stem) / "maps" if Path(stem).is_dir() else Path(stem)
+    start.parent.mkdir(parents=True, exist_ok=True)
     ending = "" if like is None else _ending(Path(like))
     if isinstance(layout, Lines):
         return [write_table(_with(start, ".parquet" if ending == ".parquet" else ".csv"), values, titles, layout.names)]
@@ -128,13 +128,14 @@ def write_table(
     if len(set(columns)) != len(columns):
         raise ValueError('The columns\' names must differ from each other and from "id".')
     rows = [str(name) for name in ids]
+    target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix.lower() == ".parquet":
         pyarrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
         table = pyarrow.table([pyarrow.array(rows), *(pyarrow.array(column) for column in numbers.T)], columns)
-        with _replacing(target) as file:
+        with whole(target) as file:
             parquet.write_table(table, file)
     elif target.suffix.lower() == ".csv":
-        with _replacing(target) as file:
+        with whole(target) as file:
             _write_csv(file, columns, rows, numbers)
     else:
         raise ValueError(f"{target}: tables are written as .csv or .parquet.")
@@ -161,32 +162,19 @@ def _with(stem: Path, ending: str) -> Path:
     return stem.with_name(stem.name + ending)
 
 
-@contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A temporary file beside the target, which takes its place when all is written."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[str]) -> list[Path]:
     pillow = need("PIL.Image", "images")
     maps = values.reshape(len(values), *layout.shape)
     files = [_with(stem, ".npy"), *(_with(stem, "-" + re.sub(r"[^\w.-]", "_", name) + ".png") for name in names)]
     if len(set(files)) != len(files):
         raise ValueError(f"The maps' names do not make different names of files: {names}.")
-    with _replacing(files[0]) as file:
+    with whole(files[0]) as file:
         np.save(file, maps)
     for target, image in zip(files[1:], maps, strict=True):
         image = image.astype(float)
         scale = np.nanmax(np.abs(image), initial=0.0) or 1.0
         grey = np.rint(127.5 + 127.5 * np.nan_to_num(image / scale)).astype(np.uint8)
-        with _replacing(target) as file:
+        with whole(target) as file:
             pillow.fromarray(grey).save(file, "png")
     return files
 
@@ -197,7 +185,7 @@ def _write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]
     maps[layout.mask] = values.T
     files = [_with(stem, ".nii.gz"), _with(stem, "-mask.nii.gz")]
     for target, volume in zip(files, (maps, layout.mask.astype(np.uint8)), strict=True):
-        with _replacing(target) as file:
+        with whole(target) as file:
             image = nibabel.Nifti1Image(volume, layout.affine)
             image.header.set_xyzt_units("mm")
             file.write(gzip.compress(image.to_bytes(), 6, mtime=0))
@@ -208,7 +196,7 @@ def _write_mesh(fields: dict[str, np.ndarray], layout: Mesh, stem: Path, ending:
     if ending not in (".vtk", ".ply") and importlib.util.find_spec("nibabel") is not None:
         return _write_gifti(fields, layout, stem)
     target = _with(stem, ".ply" if ending == ".ply" else ".vtk")
-    with _replacing(target) as file:
+    with whole(target) as file:
         (write_ply if ending == ".ply" else write_vtk)(file, layout.vertices, layout.faces, fields)
     return [target]
 
@@ -228,6 +216,6 @@ def _write_gifti(fields: dict[str, np.ndarray], layout: Mesh, stem: Path) -> lis
     shape = image(*((values, "SHAPE", "float32", name) for name, values in fields.items()))
     files = [_with(stem, ".surf.gii"), _with(stem, ".shape.gii")]
     for target, content in zip(files, (surface, shape), strict=True):
-        with _replacing(target) as file:
+        with whole(target) as file:
             file.write(content.to_bytes())
     return files
