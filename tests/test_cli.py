@@ -140,7 +140,7 @@ def test_overview_wants_images_that_fit():
         plot.overview(ica, X, image_shape=(5, 5))
 
 
-MODULES = [m.name for m in pkgutil.iter_modules(noisyica.__path__, "noisyica.") if not m.name.endswith("__main__")]
+MODULES = [m.name for m in pkgutil.walk_packages(noisyica.__path__, "noisyica.") if not m.name.endswith("__main__")]
 
 
 @pytest.mark.parametrize("name", MODULES)

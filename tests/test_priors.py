@@ -90,7 +90,7 @@ def test_geweke_of_composed_priors(name):
 
 def test_geweke_notices_a_wrong_collapse(monkeypatch):
     """TE's signs drawn as if the scale were not integrated out."""
-    monkeypatch.setattr(priors, "log_half_line", lambda a, c: c + 1 - 0.5 * a)
+    monkeypatch.setattr(priors.ternary, "log_half_line", lambda a, c: c + 1 - 0.5 * a)
     assert geweke(TRUE_PRIORS["te"], "gibbs")() > BOUND
 
 

@@ -1,0 +1,69 @@
+"""Priors on the coefficients of a row, and the table of the paper's nine.
+
+Most priors are :class:`Independent`: every coefficient has the same scalar law (:mod:`noisyica.laws`). The ternary priors with one
+scale a row are not; they bring their own latent variables and their own collapsed sampler.
+
+A prior is immutable, a pytree whose leaves are its parameters, and knows how to draw its latent variables given the data (through a
+:class:`Channel`), to summarise them in sufficient statistics, and to re-estimate itself from those.
+
+================  ====================================================================================================
+``base``          what every prior has: :class:`Prior`, and :class:`Channel`, what it sees of the data
+``independent``   coefficients of any scalar law: :class:`Independent`
+``named``         the paper's priors of that kind, with names for their parameters
+``ternary``       signs with one scale a row: :class:`SingleScaleTernary`, :class:`SingleScaleTernaryOffset`
+``offset``        a random offset beside any prior: :class:`Offset`
+``table``         the nine short names, and :func:`get`
+``plain``         to and from what is written to files: :func:`to_plain`, :func:`from_plain`
+================  ====================================================================================================
+
+Examples
+--------
+>>> from noisyica import priors
+>>> priors.get("bg")
+BernoulliGaussian(alpha=0.5)
+>>> from noisyica.laws import Dirac, Laplace, Mixture
+>>> priors.get(Mixture((Dirac(), Laplace()), weights=(0.7, 0.3)))
+Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=array([0.7, 0.3])))
+"""
+
+from noisyica.priors.base import REGISTRY, Channel, OffsetState, Prior
+from noisyica.priors.independent import MEAN_FIELD_SWEEPS, Independent
+from noisyica.priors.named import (
+    BernoulliGaussian,
+    ExponentialBernoulliGaussian,
+    ExponentialGaussian,
+    ExponentialTernary,
+    GaussianMixture,
+    Laplace,
+    Logistic,
+)
+from noisyica.priors.offset import MEAN_FIELD_ROUNDS, Offset
+from noisyica.priors.plain import from_plain, to_plain
+from noisyica.priors.table import TABLE, get
+from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, SingleScaleTernaryOffset, TernaryState
+
+__all__ = [
+    "MEAN_FIELD_ROUNDS",
+    "MEAN_FIELD_SWEEPS",
+    "REGISTRY",
+    "TABLE",
+    "TERNARY_STATES",
+    "BernoulliGaussian",
+    "Channel",
+    "ExponentialBernoulliGaussian",
+    "ExponentialGaussian",
+    "ExponentialTernary",
+    "GaussianMixture",
+    "Independent",
+    "Laplace",
+    "Logistic",
+    "Offset",
+    "OffsetState",
+    "Prior",
+    "SingleScaleTernary",
+    "SingleScaleTernaryOffset",
+    "TernaryState",
+    "from_plain",
+    "get",
+    "to_plain",
+]

@@ -1,0 +1,269 @@
+"""Independent coefficients of any scalar law, common to the components or each component's own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from noisyica import laws, pieces
+from noisyica._array import uniforms
+from noisyica.laws import Law
+from noisyica.priors.base import Channel, OffsetState, Prior, as_pytree, ridge
+
+Array = jax.Array
+
+MEAN_FIELD_SWEEPS = 10
+"""Sweeps of the means."""
+
+
+@as_pytree("law", static="components")
+class Independent(Prior):
+    """Independent coefficients, with one common law or with laws of the same kind whose parameters are each component's own.
+
+    Parameters
+    ----------
+    law : Law
+        Any law of :mod:`noisyica.laws`, or one composed from them.
+    shared : bool, default=True
+        Whether the parameters are common to all components.
+
+    Examples
+    --------
+    >>> from noisyica.laws import Laplace, Normal, Mixture
+    >>> from noisyica.priors import Independent
+    >>> prior = Independent(Mixture((Normal(scale=0.2), Laplace()), weights=(0.8, 0.2)))
+    """
+
+    law: Law  # where parameters are not shared and p is known, its leaves have a leading axis of length p
+    components: int | None  # None: shared; 0: not shared, p not known yet; else p
+    known_variance: ClassVar[float | None] = None  # of a symmetric law without parameters: saves computing it
+
+    def __init__(self, law: Law, shared: bool = True) -> None:
+        if not isinstance(law, Law):
+            raise TypeError(f"law must be an object of noisyica.laws, such as Laplace(); got {law!r}.")
+        self.law = law
+        self.components = None if shared or not jax.tree.leaves(law) else 0
+
+    # ---- parameters shared or not: these four are all that makes the difference
+
+    def for_components(self, p: int) -> Independent:
+        if self.components == 0:
+            return self._with(jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], p, 0), self.law), p)
+        if self.components not in (None, p):
+            raise ValueError(f"The prior has parameters for {self.components} components, but there are {p}.")
+        return self
+
+    def reordered(self, order: np.ndarray) -> Independent:
+        if not self.components:
+            return self
+        return self._with(jax.tree.map(lambda leaf: np.asarray(leaf)[order], self.law), len(order))
+
+    def _at(self, j: Array) -> Law:
+        """The law of component j."""
+        return jax.tree.map(lambda leaf: leaf[j], self.law) if self.components else self.law
+
+    def _whole(self) -> Law:
+        """The law whose answers to arrays (p, n) are those of each component's law to its row."""
+        return jax.tree.map(lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law) if self.components else self.law
+
+    def _each(self, ask: Any, *args: Any) -> Any:
+        """``ask(law, *args)`` of the law, or of each component's law (a leading axis, of the arguments, too)."""
+        return jax.vmap(ask)(self.law, *args) if self.components else ask(self.law, *args)
+
+    def _with(self, law: Law, components: int | None) -> Independent:
+        new = object.__new__(type(self))
+        new.law, new.components = law, components
+        return new
+
+    # ----
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.law.smooth
+
+    @property
+    def plain(self) -> bool:  # type: ignore[override]
+        return self.law.plain
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
+        return self._whole().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
+
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        return np.zeros((p, n), dtype)
+
+    def gibbs(self, key: Array, latent: Array, channel: Channel) -> Array:
+        def site(beta: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c, u = x
+            b = c - row @ beta + a * beta[j]
+            return beta.at[j].set(_apart(j, self._at(j).draw, u, a, b)), None
+
+        return _over_sites(site, key, self.law.n_uniforms, latent, channel)
+
+    def ascend(self, latent: Array, channel: Channel) -> Array:
+        def site(beta: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c, _ = x
+            return beta.at[j].set(self._at(j).mode(a, c - row @ beta + a * beta[j])), None
+
+        return _over_sites(site, jax.random.key(0), 0, latent, channel)
+
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        return self._whole().penalty(beta).sum(0)
+
+    @property
+    def convex(self) -> bool:
+        return self.law.convex
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        G, c = channel.G, channel.c
+        parts = [self._at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
+        if offset is not None:  # one more coefficient, that of a component of ones
+            G = jnp.block([[G, channel.c_one[:, None]], [channel.c_one, channel.one_one]])
+            c = jnp.concatenate([c, channel.x_one[None]])
+            parts.append(offset.pieces())
+        if pieces.count_states(parts) > pieces.STATES:
+            beta, mu = ridge(channel)
+            return beta[None] if offset is None else OffsetState(beta[None], mu[None]), False
+
+        def objective(t: Array) -> Array:
+            beta, mu = (t, jnp.zeros_like(t[0])) if offset is None else (t[:-1], t[-1])
+            cost = (t * (0.5 * (G @ t) - c)).sum(0) + self.penalty(beta, mu)
+            return cost if offset is None else cost + offset.penalty(mu)
+
+        found = pieces.best_minima(G, c, parts, objective)
+        return found if offset is None else OffsetState(found[:, :-1], found[:, -1]), True
+
+    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
+        """The mean field: each law sees the means of the others."""
+        G, a = channel.G, jnp.diag(channel.G)
+
+        def site(mean: Array, x: Any) -> tuple[Array, None]:
+            j, row, c = x
+            return mean.at[j].set(self._at(j).moments(a[j], c - row @ mean + a[j] * mean[j])[0]), None
+
+        def sweep(_: int, mean: Array) -> Array:
+            return lax.scan(site, mean, (jnp.arange(len(G)), G, channel.c))[0]
+
+        mean = lax.fori_loop(0, MEAN_FIELD_SWEEPS, sweep, jnp.zeros_like(channel.c))
+        blank = Channel(*(jnp.zeros_like(part) for part in channel))
+        return blank._replace(G=jnp.diag(a), c=channel.c - G @ mean + a[:, None] * mean), mean
+
+    def log_normaliser(self, channel: Channel) -> Array:
+        return self._whole().log_normaliser(jnp.diag(channel.G)[:, None], channel.c).sum(0)
+
+    def mean_square(self) -> Array:
+        mean, variance = self._each(lambda law: law.moments(0.0, 0.0))
+        return jnp.mean(variance + mean * mean)
+
+    def metropolis(self, key: Array, latent: Array, channel: Channel) -> Array:
+        zero = jnp.zeros((), latent.dtype)
+
+        def site(beta: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c, u = x
+            law, old = self._at(j), beta[j]
+            proposal = law.guarded()
+            new = proposal.draw(u[1:], zero, jnp.zeros_like(old))
+            b = c - row @ beta + a * old
+            gain = (new - old) * (b - 0.5 * a * (new + old))
+            gain = gain + law.log_guard_ratio(new, proposal) - law.log_guard_ratio(old, proposal)
+            return beta.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
+
+        return _over_sites(site, key, 1 + self.law.n_uniforms, latent, channel)
+
+    def coefficients(self, latent: Array) -> Array:
+        return latent
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        return self._whole().log_density(beta).sum(0)
+
+    def statistics(self, latent: Array, weight: Array) -> Any:
+        def total(terms: Array) -> Array:
+            sums = jnp.broadcast_to(terms, latent.shape) @ weight
+            return sums if self.components else sums.sum()
+
+        return jax.tree.map(total, self._whole().statistics(latent))
+
+    def mstep(self, statistics: Any) -> Independent:
+        return self._with(self._each(lambda law, sums: law.mstep(sums), statistics), self.components)
+
+    def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array]:
+        law = self._whole()
+        if self.smooth:
+            score = law.score(latent)
+            weighted = score * weight
+            return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum())
+        # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
+        scale, count = (terms @ weight for terms in law.scale_statistics(latent))
+        signs = jnp.sign(latent) * weight
+        total = weight.sum()
+        H = signs @ latent.T
+        size = jnp.diag(H) / total + 1e-12
+        centred = H - jnp.outer(signs.sum(-1), latent @ weight) / total  # a location is not a dependence
+        H = jnp.where(jnp.eye(len(size), dtype=bool), total * scale / jnp.maximum(count, 1e-12), centred / size[:, None])
+        return H, total * (count / total) / (size * size), jnp.full_like(count, total)
+
+    def transform(self, latent: Array, W: Array) -> Array:
+        return W @ latent
+
+    @property
+    def n_parameters(self) -> int:
+        return self.law.n_parameters * (self.components or 1)
+
+    def _summary(self) -> tuple[float, float, float]:
+        """Variance, asymmetry and mean of a coefficient: averages, and the largest asymmetry, where components have laws of their own."""
+        variance, asymmetry, mean = self._each(_facts)
+        return float(np.mean(variance)), float(np.abs(asymmetry).max()), float(np.mean(mean))
+
+    def variance(self) -> float:
+        return self.known_variance or self._summary()[0]
+
+    def mean(self) -> float:
+        return self._summary()[2]
+
+    def shifted(self) -> Independent:
+        return self._with(self.law.located(), self.components)
+
+    @property
+    def symmetric(self) -> bool:
+        if self.law.location is not None:
+            return False
+        return self.known_variance is not None or self._summary()[1] < 1e-5
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        if type(self) is not Independent:
+            location = self.law.location
+            return super().parameters | ({} if location is None else {"shift": np.asarray(location, float)})
+        return {
+            "".join(str(k) for k in path).strip("."): np.asarray(leaf, float)
+            for path, leaf in jax.tree_util.tree_flatten_with_path(self.law)[0]
+        }
+
+    def __repr__(self) -> str:
+        own = "" if self.components is None else ", shared=False"
+        return f"Independent(law={self.law!r}{own})" if type(self) is Independent else super().__repr__()
+
+
+@jax.jit
+def _facts(law: Law) -> tuple[Array, Array, Array]:
+    """The law's variance, how different it is from its mirror image, and its mean (in one compiled call: eager ones take seconds)."""
+    up, down = law.log_normaliser(1.0, jnp.array([0.7, -0.7]))
+    mean, variance = law.moments(0.0, 0.0)
+    return variance, up - down, mean
+
+
+def _over_sites(site: Any, key: Array, n_uniforms: int, beta: Array, channel: Channel) -> Array:
+    """Scan ``site`` over the components, each with its row of G, a = G_jj, its row of c and fresh uniforms."""
+    p = beta.shape[0]
+    u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
+    inputs = (jnp.arange(p), channel.G, jnp.diag(channel.G), channel.c, u)
+    return lax.scan(site, beta, inputs)[0]
+
+
+def _apart(j: Array, draw: Any, u: Any, a: Array, b: Array) -> Array:
+    """``draw(u, a, b)``, in a branch that is always taken: XLA:CPU runs a kernel that ends in an update in place on one thread only, and
+    would make one of the draw and its update; the branch keeps them apart, and the draw is split over the threads."""
+    return lax.cond(j >= 0, draw, lambda u, a, b: jnp.zeros_like(b), u, a, b)

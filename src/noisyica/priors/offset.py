@@ -1,0 +1,193 @@
+"""A random offset on all of x, new for each row, beside any prior."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from noisyica import laws
+from noisyica._array import split, uniforms
+from noisyica.laws import Law
+from noisyica.priors.base import Channel, OffsetState, Prior, as_pytree
+
+Array = jax.Array
+OffsetType = TypeVar("OffsetType", bound="Offset")
+
+MEAN_FIELD_ROUNDS = 3
+"""How often the mean field is found anew, for another offset."""
+
+
+@as_pytree("prior", "offset_scale")
+class Offset(Prior):
+    """Any prior plus a Laplacian offset mu on all of x, new for each row; there is no mu0 then.
+
+    Given beta, mu is a Laplace channel with a = 1'Sigma^-1 1 and b = 1'Sigma^-1 (x - A beta); given mu, beta sees A'Sigma^-1 (x - mu).
+
+    Parameters
+    ----------
+    prior : str, Prior or Law
+        Of the coefficients.
+    offset_scale : float
+        Mean of |mu|, in the units of x; learnt.
+
+    Examples
+    --------
+    >>> from noisyica import priors
+    >>> priors.Offset("bg", 2.0)
+    Offset(BernoulliGaussian(alpha=0.5), offset_scale=2)
+    """
+
+    has_offset: ClassVar[bool] = True
+    prior: Prior
+    offset_scale: ArrayLike
+
+    def __init__(self, prior: str | Prior | Law, offset_scale: float = 1.0) -> None:
+        from noisyica.priors.table import get  # here, since priors with an offset are in the table, too
+
+        self.prior = get(prior)
+        if self.prior.has_offset:
+            raise ValueError(f"{self.prior!r} has an offset already.")
+        if not (np.isfinite(offset_scale) and offset_scale > 0):
+            raise ValueError(f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}.")
+        self.offset_scale = float(offset_scale)
+
+    def _with(self: OffsetType, prior: Prior, offset_scale: ArrayLike) -> OffsetType:
+        new = object.__new__(type(self))
+        new.prior, new.offset_scale = prior, offset_scale
+        return new
+
+    def for_components(self: OffsetType, p: int) -> OffsetType:
+        return self._with(self.prior.for_components(p), self.offset_scale)
+
+    def reordered(self: OffsetType, order: np.ndarray) -> OffsetType:
+        return self._with(self.prior.reordered(order), self.offset_scale)
+
+    def shifted(self: OffsetType) -> OffsetType:
+        raise ValueError(f"mean='shift' is not for {self!r}, which has an offset: choose 'offset'.")
+
+    def _law(self) -> laws.Laplace:
+        return laws.Laplace(self.offset_scale)
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.prior.smooth
+
+    @property
+    def plain(self) -> bool:  # type: ignore[override]
+        return False
+
+    @property
+    def starts(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.prior.starts
+
+    @property
+    def symmetric(self) -> bool:
+        return self.prior.symmetric
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> OffsetState:
+        keys, zero = split(key, 2), jnp.zeros((), dtype)
+        return OffsetState(self.prior.start(keys[0], p, n, dtype), self._law().sample(keys[1], zero, zero, (n,)))
+
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        return OffsetState(self.prior.blank(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
+
+    @staticmethod
+    def _inside(channel: Channel, mu: Array) -> Channel:
+        """What is left for the coefficients."""
+        return channel._replace(c=channel.c - channel.c_one[:, None] * mu)
+
+    def gibbs(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
+        keys, law = split(key, 2), self._law()
+        inner = self.prior.gibbs(keys[0], latent.inner, self._inside(channel, latent.mu))
+        u = uniforms(keys[1], law.n_uniforms, latent.mu.shape, latent.mu.dtype)
+        return OffsetState(inner, law.draw(u, channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+
+    def metropolis(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
+        keys, law, mu = split(key, 2), self._law(), latent.mu
+        inner = self.prior.metropolis(keys[0], latent.inner, self._inside(channel, mu))
+        v, *u = uniforms(keys[1], 1 + law.n_uniforms, mu.shape, mu.dtype)
+        new = law.draw(tuple(u), jnp.zeros((), mu.dtype), jnp.zeros_like(mu))
+        b = channel.x_one - channel.c_one @ self.prior.coefficients(inner)
+        gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
+        return OffsetState(inner, jnp.where(jnp.log(v) < gain, new, mu))
+
+    def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:
+        inner = self.prior.ascend(latent.inner, self._inside(channel, latent.mu))
+        return OffsetState(inner, self._law().mode(channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        return self.prior.penalty(beta, jnp.zeros_like(offset)) + self._law().penalty(offset)
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        return self.prior.candidates(channel, self._law())
+
+    @property
+    def convex(self) -> bool:
+        return self.prior.convex
+
+    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
+        mu = channel.x_one / channel.one_one
+        for _ in range(MEAN_FIELD_ROUNDS):
+            found = self.prior.factorised(self._inside(channel, mu))
+            if found is None:
+                return None
+            base, mean = found
+            b = channel.x_one - channel.c_one @ mean
+            mu = self._law().moments(channel.one_one, b)[0]
+        return base._replace(x_one=b, one_one=channel.one_one), mean
+
+    def log_normaliser(self, channel: Channel) -> Array:
+        return self.prior.log_normaliser(channel) + self._law().log_normaliser(channel.one_one, channel.x_one)
+
+    def coefficients(self, latent: OffsetState) -> Array:
+        return self.prior.coefficients(latent.inner)
+
+    def offset(self, latent: OffsetState) -> Array:
+        return latent.mu
+
+    def with_offset(self, latent: OffsetState, offset: Array) -> OffsetState:
+        return latent._replace(mu=offset)
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        return self.prior.log_density(beta, jnp.zeros_like(offset)) + self._law().log_density(offset)
+
+    def statistics(self, latent: OffsetState, weight: Array) -> Any:
+        """Those of the prior inside, the sum of |mu|, and the count."""
+        return self.prior.statistics(latent.inner, weight), (jnp.abs(latent.mu) * weight).sum(), weight.sum()
+
+    def mstep(self: OffsetType, statistics: Any) -> OffsetType:
+        inner, size, count = statistics
+        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
+
+    def expansion(self, latent: OffsetState, weight: Array) -> tuple[Array, Array, Array]:
+        return self.prior.expansion(latent.inner, weight)
+
+    def transform(self, latent: OffsetState, W: Array) -> OffsetState:
+        return latent._replace(inner=self.prior.transform(latent.inner, W))
+
+    def variance(self) -> float:
+        return self.prior.variance()
+
+    def mean_square(self) -> Array:
+        return self.prior.mean_square()
+
+    def mean(self) -> float:
+        return self.prior.mean()
+
+    @property
+    def n_parameters(self) -> int:
+        return self.prior.n_parameters + 1
+
+    def rescaled(self: OffsetType, factor: float) -> OffsetType:
+        return self._with(self.prior, np.asarray(self.offset_scale, float) / factor)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        return {**self.prior.parameters, "offset_scale": np.asarray(self.offset_scale, float)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.prior!r}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]

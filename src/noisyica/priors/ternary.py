@@ -1,0 +1,272 @@
+"""Signs that share one scale a row, with their own collapsed sampler: TE-ICA, and TEoff-ICA with an offset."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from noisyica import laws
+from noisyica._array import all_states, split, uniforms
+from noisyica.laws import keep_inside
+from noisyica.priors.base import Channel, OffsetState, Prior, Self, as_pytree, probability, ridge
+from noisyica.priors.offset import Offset
+from noisyica.special import half_line_draw, log_half_line, once
+
+Array = jax.Array
+
+TERNARY_STATES = 60_000
+"""The most sign patterns that are gone through."""
+
+
+class TernaryState(NamedTuple):
+    """Signs y (p, n) in {-1, 0, 1} and the rows' scales s (n,)."""
+
+    y: Array
+    s: Array
+
+
+@as_pytree("_gamma")
+class SingleScaleTernary(Prior):
+    """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
+
+    Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal cdf (see
+    :func:`noisyica.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly.
+    """
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
+    # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
+    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "sparse directions", "clusters") + 4 * ("rotation",)
+
+    def __init__(self, gamma: float = 0.25) -> None:
+        self._gamma: ArrayLike = probability("gamma", gamma, 0.5)
+
+    @property
+    def gamma(self) -> float:
+        """P(Y = 1) = P(Y = -1)."""
+        return float(self._gamma)  # type: ignore[arg-type]
+
+    def start(self, key: Array, p: int, n: int, dtype: Any) -> TernaryState:
+        keys = split(key, 2)
+        (u,), (v,) = uniforms(keys[0], 1, (p, n), dtype), uniforms(keys[1], 1, (n,), dtype)
+        return TernaryState(self._ternary(u, self._gamma), -jnp.log(v))
+
+    def blank(self, p: int, n: int, dtype: Any) -> Any:
+        return TernaryState(np.zeros((p, n), dtype), np.ones(n, dtype))  # type: ignore[arg-type]
+
+    @staticmethod
+    def _ternary(u: Array, gamma: ArrayLike) -> Array:
+        return (u < gamma).astype(u.dtype) - (u > 1 - jnp.asarray(gamma)).astype(u.dtype)
+
+    def gibbs(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
+        y, c = latent.y, channel.c
+        log_odds = jnp.log(self._gamma) - jnp.log(1 - 2 * jnp.asarray(self._gamma))
+        keys = split(key, 2)
+
+        def site(carry: Any, x: Any) -> tuple[Any, None]:
+            y, quadratic, linear, active = carry
+            (j, again), row, a, c_j, (u,) = x
+            old = y[j]
+            cross = once(row @ y - a * old)
+            others = active - jnp.abs(old)
+            some = (others > 0).astype(u.dtype)
+            q0 = once(some * jnp.maximum(quadratic - old * (2 * cross + a * old), 0.0))
+            l0 = once(some * (linear - old * c_j))
+            base = once(log_half_line(q0, l0 - 1) - log_odds)
+            log_up = once(log_half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j - 1) - base)
+            log_down = once(log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base)
+            top = once(jnp.maximum(jnp.maximum(log_up, log_down), 0.0))
+            up, off = once(jnp.exp(log_up - top)), once(jnp.exp(-top))
+            mark = once(u * (up + jnp.exp(log_down - top) + off))
+            y = y.at[j].set((mark < up).astype(u.dtype) - (mark > up + off).astype(u.dtype))
+            # read back what was written, through an index that XLA cannot know to be the same: it would compute all of the above again
+            new = y[again]
+            quadratic = q0 + jnp.abs(new) * a + 2 * new * cross
+            return (y, quadratic, l0 + new * c_j, others + jnp.abs(new)), None
+
+        u = uniforms(keys[0], 1, y.shape, y.dtype)
+        carry: Any = (y, *self._forms(y, channel.G, c), jnp.abs(y).sum(0))
+        p = y.shape[0]
+        indices = (jnp.arange(p), lax.optimization_barrier(jnp.arange(p)))
+        inputs = (indices, channel.G, jnp.diag(channel.G), c, u)
+        (y, *_), _ = lax.scan(site, carry, inputs)
+        quadratic, linear = self._forms(y, channel.G, c)
+        (v,) = uniforms(keys[1], 1, latent.s.shape, y.dtype)
+        return TernaryState(y, half_line_draw(v, jnp.maximum(quadratic, 0.0), linear - 1))
+
+    @staticmethod
+    def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
+        """y'Gy and y'c of each row."""
+        return (y * (G @ y)).sum(0), (y * c).sum(0)
+
+    def metropolis(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
+        y, s, c = latent.y, latent.s, channel.c
+        guard = jnp.clip(jnp.asarray(self._gamma), 0.01, 0.49)
+        change = jnp.log(self._gamma / guard) - jnp.log((1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard))
+        keys = split(key, 2)
+
+        def site(y: Array, x: Any) -> tuple[Array, None]:
+            j, row, a, c_j, u = x
+            old = y[j]
+            new = self._ternary(u[1], guard)
+            b = c_j - s * (row @ y - a * old)
+            gain = s * (new - old) * (b - 0.5 * a * s * (new + old)) + (jnp.abs(new) - jnp.abs(old)) * change
+            return y.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
+
+        u = uniforms(keys[0], 2, y.shape, y.dtype)
+        y = lax.scan(site, y, (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u))[0]
+        quadratic, linear = self._forms(y, channel.G, c)
+        v = uniforms(keys[1], 2, s.shape, y.dtype)
+        new = -jnp.log(v[0])
+        gain = (new - s) * (linear - 0.5 * quadratic * (new + s))
+        return TernaryState(y, jnp.where(jnp.log(v[1]) < gain, new, s))
+
+    def coefficients(self, latent: TernaryState) -> Array:
+        return latent.s * latent.y
+
+    @staticmethod
+    def _parts(beta: Array) -> tuple[Array, Array, Array]:
+        """How many coefficients of each row are on, their scale, and whether it is one for all (as it has to be)."""
+        s = jnp.abs(beta).max(0)
+        return (beta != 0).sum(0), s, jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+
+    def log_density(self, beta: Array, offset: Array) -> Array:
+        on, s, one_scale = self._parts(beta)
+        signs = on * jnp.log(self._gamma) + (beta.shape[0] - on) * jnp.log(1 - 2 * jnp.asarray(self._gamma))
+        return jnp.where(one_scale, signs - s, -jnp.inf)  # beta = 0 is an atom: its scale is integrated out
+
+    def statistics(self, latent: TernaryState, weight: Array) -> Array:
+        """How many signs are zero and how many are not."""
+        on = (jnp.abs(latent.y) * weight).sum(-1).sum()
+        return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
+
+    def mstep(self: Self, statistics: Array) -> Self:
+        return jax.tree.unflatten(jax.tree.structure(self), [keep_inside(statistics)[1] / 2])
+
+    def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array]:
+        # the scale of a row is exponential of mean 1; rows with all signs zero say nothing of A
+        p = latent.y.shape[0]
+        active = weight * (jnp.abs(latent.y).sum(0) > 0)
+        total, count = (active * latent.s).sum(), active.sum()
+        return jnp.eye(p, dtype=latent.s.dtype) * total, jnp.ones((p,), latent.s.dtype), jnp.full((p,), count)
+
+    def transform(self, latent: TernaryState, W: Array) -> TernaryState:
+        return latent._replace(s=latent.s * W[0, 0])
+
+    def variance(self) -> float:
+        return 4 * self.gamma
+
+    def mean_square(self) -> Array:
+        return 4 * jnp.asarray(self._gamma)
+
+    @property
+    def _cost(self) -> Array:
+        """Of a sign that is not zero, less that of one that is."""
+        return jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)
+
+    def penalty(self, beta: Array, offset: Array) -> Array:
+        on, s, one_scale = self._parts(beta)
+        # where all are zero the signs need not be: the scale may be
+        cost = jnp.where(on > 0, on * self._cost + s, jnp.minimum(len(beta) * self._cost, 0.0))
+        return jnp.where(one_scale, cost, jnp.inf)
+
+    def ascend(self, latent: TernaryState, channel: Channel) -> TernaryState:
+        """Each sign in turn, the scale being always at its best, max(y'c - 1, 0) / y'Gy."""
+
+        def value(quadratic: Array, linear: Array) -> Array:
+            return -0.5 * jnp.square(jnp.maximum(linear - 1, 0.0)) / jnp.where(quadratic > 0, quadratic, jnp.inf)
+
+        def site(carry: Any, x: Any) -> tuple[Any, None]:
+            y, quadratic, linear = carry
+            j, row, a, c_j = x
+            old = y[j]
+            cross = row @ y - a * old
+            q0, l0 = quadratic - old * (2 * cross + a * old), linear - old * c_j
+            up, down = value(q0 + a + 2 * cross, l0 + c_j), value(q0 + a - 2 * cross, l0 - c_j)
+            new = jnp.where(jnp.minimum(up, down) + self._cost < value(q0, l0), jnp.where(up <= down, 1.0, -1.0), 0.0).astype(y.dtype)
+            return (y.at[j].set(new), q0 + jnp.abs(new) * a + 2 * new * cross, l0 + new * c_j), None
+
+        y, G, c = latent.y, channel.G, channel.c
+        carry: Any = (y, *self._forms(y, G, c))
+        (y, *_), _ = lax.scan(site, carry, (jnp.arange(len(y)), G, jnp.diag(G), c))
+        return TernaryState(y, self._best_scale(*self._forms(y, G, c)))
+
+    @staticmethod
+    def _best_scale(quadratic: Array, linear: Array) -> Array:
+        return jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, jnp.inf)
+
+    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+        p, n = channel.c.shape
+        if 3**p > TERNARY_STATES:  # the signs of the largest coefficients, 1 to p of them, when there is no prior
+            beta, mu = ridge(channel)
+            rank = (-jnp.abs(beta)).argsort(0).argsort(0)
+            some = TernaryState(jnp.sign(beta) * (rank <= jnp.arange(p)[:, None, None]), jnp.ones((p, n)))
+            return some if offset is None else OffsetState(some, jnp.tile(mu, (p, 1))), False
+        size = 3 ** max(k for k in range(p + 1) if k == 0 or 3**k * n <= 2**21)
+        chunks = jnp.asarray(all_states(3, p) - 1.0).reshape(-1, size, p)
+
+        def look(found: Any, y: Array) -> tuple[Any, None]:
+            s, mu, cost = self._eliminated(y, channel, offset)
+            best = jnp.argmin(cost, 0)
+            pick = [jnp.take_along_axis(part, best[None], 0)[0] for part in (cost, s, mu)]
+            new = (pick[0], y[best].T, *pick[1:])
+            return jax.tree.map(lambda x, z: jnp.where(new[0] < found[0], x, z), new, found), None
+
+        nothing = (jnp.full(n, jnp.inf), jnp.zeros((p, n)), jnp.zeros(n), jnp.zeros(n))
+        (_, y, s, mu), _ = lax.scan(look, nothing, chunks)
+        latent = TernaryState(y[None], s[None])
+        return latent if offset is None else OffsetState(latent, mu[None]), True
+
+    def _eliminated(self, y: Array, channel: Channel, offset: laws.Laplace | None) -> tuple[Array, Array, Array]:
+        """The best scale and offset of each row for the signs y (m, p), and the objective: (m, n) each."""
+        quadratic, linear = (y * (y @ channel.G)).sum(1)[:, None], y @ channel.c - 1
+        q, signs = jnp.where(quadratic > 0, quadratic, jnp.inf), self._cost * jnp.abs(y).sum(1)[:, None]
+        if offset is None:
+            s = jnp.maximum(linear, 0.0) / q
+            return s, jnp.zeros_like(s), signs - 0.5 * linear * s
+        # with the scale at its best, even if that were negative, the offset sees another Laplace channel; the objective is convex in both,
+        # so that where it wants a negative scale the best one is 0
+        r = (y @ channel.c_one)[:, None]
+        mu, value = offset.best(channel.one_one - r * r / q, channel.x_one - r * linear / q)
+        s = (linear - r * mu) / q
+        alone, lonely = offset.best(channel.one_one, channel.x_one)
+        cost = jnp.where(s > 0, value - 0.5 * linear * linear / q, lonely)
+        return jnp.maximum(s, 0.0), jnp.where(s > 0, mu, alone), signs + cost
+
+
+@as_pytree("prior", "offset_scale")
+class SingleScaleTernaryOffset(Offset):
+    """TEoff-ICA: TE-ICA plus a Laplacian offset mu on all of x, and no mu0.
+
+    Parameters
+    ----------
+    gamma : float
+    offset_scale : float
+        Mean of |mu|, in the units of x; fixed (the paper takes 1).
+    """
+
+    def __init__(self, gamma: float = 0.25, offset_scale: float = 1.0) -> None:
+        super().__init__(SingleScaleTernary(gamma), offset_scale)
+
+    @property
+    def gamma(self) -> float:
+        """P(Y = 1) = P(Y = -1)."""
+        return self.prior.gamma  # type: ignore[attr-defined]
+
+    def mstep(self, statistics: Any) -> SingleScaleTernaryOffset:
+        return self._with(self.prior.mstep(statistics[0]), self.offset_scale)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.prior.n_parameters
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        return self.prior.parameters
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(gamma={self.gamma:.4g}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]
