@@ -19,6 +19,7 @@ import noisyica
 from noisyica import priors, runs
 from noisyica.cli.options import Learning, Reading, grouped
 from noisyica.estimator import NoisyICA
+from noisyica.experiments.command import reproduce
 
 app = typer.Typer(help="Probabilistic (noisy) independent component analysis.", no_args_is_help=True, add_completion=False)
 
@@ -227,6 +228,9 @@ def compare(
             counts: dict[str, Any] = {"n_draws": n_draws, "n_refits": n_refits, "n_permutations": n_permutations}
             found = noisyica.compare_groups(X, label, estimator, random_state=seed, **counts)
             typer.echo(f"{name}: {found!r}\n{found.table()}")
+
+
+app.command(no_args_is_help=True)(reproduce)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from noisyica.data import labels, read
+
 PATCH, STRIDE = 13, 12
 PICTURES = (".jpg", ".jpeg", ".png")
 
@@ -54,11 +56,11 @@ def digits(path: str | Path | None) -> Images:
 
         X, y = load_digits(return_X_y=True)
         return Images(X, (8, 8), y, f"scikit-learn's digits ({len(X):,} images of 8 x 8 pixels), a stand-in for USPS.", False)
-    X, labels = DIGITS[next(name for name in DIGITS if found.name == name)](found)
+    X, digit = DIGITS[next(name for name in DIGITS if found.name == name)](found)
     X = np.asarray(X, float)
-    if X.ndim != 2 or X.shape[1] != 256 or len(labels) != len(X):
+    if X.ndim != 2 or X.shape[1] != 256 or len(digit) != len(X):
         raise ValueError(f"{found} has images of shape {X.shape}: USPS has 256 pixels in a row, and a label for each row.")
-    return Images(X, (16, 16), np.asarray(labels).astype(int), f"USPS ({len(X):,} images of 16 x 16 pixels), from {found.name}.", True)
+    return Images(X, (16, 16), np.asarray(digit).astype(int), f"USPS ({len(X):,} images of 16 x 16 pixels), from {found.name}.", True)
 
 
 def _npz_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -75,12 +77,8 @@ def _zip_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _h5_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        import h5py  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise ImportError(f"{path.name} is read with h5py: pip install h5py, or give zip.train.gz.") from None
-    with h5py.File(path) as file:
-        return np.asarray(file["train/data"]), np.asarray(file["train/target"])
+    digits = read(path, "train/data")
+    return digits.X, labels(digits, "train/target")
 
 
 def _svm_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -112,36 +110,23 @@ def faces(path: str | Path | None, most: int) -> Images:
     if folder is None:
         from sklearn.datasets import load_sample_images
 
-        patches = np.concatenate([_patches(image.mean(2)) for image in load_sample_images().images])
+        patches = np.concatenate([_patches(image.mean(2) / 255.0) for image in load_sample_images().images])
         origin = "the two photographs that scikit-learn ships, a stand-in for Caltech's faces"
     else:
-        names = sorted(file for file in folder.iterdir() if file.suffix.lower() in PICTURES)
-        patches = np.concatenate([_patches(_grey(name)) for name in names])
-        origin = f"{len(names)} images of the folder {folder.name}"
+        patches = read(folder, patch_size=PATCH, stride=STRIDE, centre_patches=True).X
+        origin = f"the images of the folder {folder.name}"
     total = len(patches)
     if total > most:
         patches = patches[np.sort(np.random.default_rng(0).choice(total, most, replace=False))]
     part = f"{len(patches):,} of the {total:,}" if len(patches) < total else f"the {total:,}"
     text = f"{part} grey {PATCH} x {PATCH} patches (from 0 to 1, each less its mean), on a grid with step {STRIDE}, of {origin}."
-    patches = (patches - patches.mean(1, keepdims=True)) / 255.0
     return Images(patches, (PATCH, PATCH), np.empty(0), text, folder is not None)
 
 
-def _grey(path: Path) -> np.ndarray:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path) as image:
-            return np.asarray(image.convert("L"), float)
-    except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"{path} is no image that can be read ({error}).") from error
-
-
 def _patches(image: np.ndarray) -> np.ndarray:
-    if min(image.shape) < PATCH:
-        raise ValueError(f"An image of {image.shape[0]} x {image.shape[1]} pixels has no patches of {PATCH} x {PATCH}.")
     windows = np.lib.stride_tricks.sliding_window_view(image, (PATCH, PATCH))[::STRIDE, ::STRIDE]
-    return windows.reshape(-1, PATCH * PATCH).astype(np.float32)
+    patches = windows.reshape(-1, PATCH * PATCH)
+    return (patches - patches.mean(1, keepdims=True)).astype(np.float32)
 
 
 def _picture_folder(path: str | Path | None) -> Path | None:
