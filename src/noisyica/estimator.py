@@ -316,7 +316,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _note(self, run: Run, task: _Task) -> str:
         """What progress says of a run: the noise and the prior's parameters that are single numbers."""
         model = task.model(run.state.estimate)
-        known = {name: float(value) for name, value in model.prior.parameters.items() if np.size(value) == 1}
+        known = {name: np.asarray(value).item() for name, value in model.prior.parameters.items() if np.size(value) == 1}
         values = {"noise variance": float(np.mean(model.noise_variance)), **known}
         return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
 
