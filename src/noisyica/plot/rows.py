@@ -148,7 +148,7 @@ def overview(ica: NoisyICA, X: Any, image_shape: tuple[int, int] | None = None, 
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data
-    >>> ica = NoisyICA(10, max_iter=200, tol=0, random_state=0).fit(X)
+    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
     >>> figure = plot.overview(ica, X, n_rows=2)
     """
     from matplotlib.figure import Figure

@@ -154,7 +154,8 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[list[str]]:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
+    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+    return text.replace("-", "−")
 
 
 def _summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
