@@ -173,7 +173,7 @@ def test_wrong_layouts(ica):
 @pytest.mark.parametrize(
     "prior",
     [
-        priors.ExponentialTernary(0.2),
+        priors.ExponentialBernoulliGaussian(0.4),
         priors.SingleScaleTernary(0.2),
         priors.Independent(laws.Mixture((laws.Dirac(), laws.Dirac(1.0), laws.Normal(2.0)), (0.5, 0.2, 0.3))),
         priors.Offset(priors.GaussianMixture((2.0,), (0.5, 0.5), shared=False), 3.0),

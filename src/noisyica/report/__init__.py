@@ -85,7 +85,7 @@ def write(path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
     target, text = Path(path), build(*args, **kwargs)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -86,8 +86,9 @@ def describe(layout: Layout) -> dict[str, Any]:
 
 
 def _size(layout: dict[str, Any]) -> int:
-    """Bytes of a layout's arrays."""
-    return sum(3 * len(part["data"]) // 4 for part in layout.values() if isinstance(part, dict))
+    """Bytes of a layout's arrays and names."""
+    arrays = sum(3 * len(part["data"]) // 4 for part in layout.values() if isinstance(part, dict))
+    return arrays + sum(len(name) + 3 for name in layout.get("names", ()))
 
 
 def _layout_text(layout: Layout) -> str:
