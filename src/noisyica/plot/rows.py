@@ -113,7 +113,7 @@ def reconstruction(
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_
     order = np.argsort(-np.square(parts).sum(2), axis=1)[:, :n_parts]
-    plain = plain_scale(np.concatenate([Y, fitted]), layout)
+    plain = plain_scale(np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y, layout)  # the colours of the data
     signed = signed_scale(np.concatenate([(Y - fitted)[:, None], np.take_along_axis(parts, order[:, :, None], 1)], 1))
     pictures: list[Picture] = []
     for i, row in enumerate(chosen):
