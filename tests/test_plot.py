@@ -125,7 +125,7 @@ def test_convergence(ica, model):
 
 
 def test_activation(ica, X):
-    posterior = ica.model_.posterior_sample(X, n_draws=20, n_warmup=50, random_state=0)
+    posterior = ica.model_.posterior_sample(X, n_draws=50, n_warmup=50, random_state=0)
     axes = plot.activation(ica, X)
     assert np.allclose([bar.get_height() for bar in axes.patches], (posterior != 0).mean((0, 1)))
     assert np.allclose(axes.collections[0].get_segments()[0][:, 1], ica.prior_.alpha)
@@ -173,7 +173,7 @@ def test_wrong_layouts(ica):
 @pytest.mark.parametrize(
     "prior",
     [
-        priors.ExponentialTernary(0.2),
+        priors.ExponentialBernoulliGaussian(0.4),
         priors.SingleScaleTernary(0.2),
         priors.Independent(laws.Mixture((laws.Dirac(), laws.Dirac(1.0), laws.Normal(2.0)), (0.5, 0.2, 0.3))),
         priors.Offset(priors.GaussianMixture((2.0,), (0.5, 0.5), shared=False), 3.0),

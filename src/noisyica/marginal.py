@@ -48,13 +48,13 @@ def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:
     draws = Model(np.zeros((1, p)), prior=inner).sample(DRAWS, random_state=0)[1]
     atoms = np.unique(np.concatenate([_repeated(column) for column in draws.T]))
     shares = (draws[:, :, None] == atoms).mean(0)
+    step = grid[1] - grid[0]
     if not isinstance(inner, Independent):  # its coefficients are not independent, but each by itself has the same law
-        step = grid[1] - grid[0]
         edges = np.append(grid, grid[-1] + step) - step / 2
         rest = draws[~np.isin(draws, atoms)]
         density = np.histogram(rest, edges)[0] / (draws.size * step)
         return Marginal(atoms, np.tile(shares.mean(0), (p, 1)), np.tile(density, (p, 1)), draws)
-    beside = np.where(np.isin(grid, atoms), grid + 1e-6 * (grid[-1] - grid[0]), grid)
+    beside = np.where(np.isin(grid, [0.0, *atoms]), grid + step / 4, grid)  # densities may have poles at zero
     weights, density = (np.exp(_log_density(inner, p, points)) for points in (atoms, beside))
     return Marginal(atoms, weights, density, draws)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FIXED = ("iteration", "n_components", "noise_variance", "column_norms", "gaussian_log_likelihood", "returns")
 """What every history has; the rest are the prior's parameters."""
+ROWS = 2000
+"""The posterior of at most so many rows is drawn from."""
 
 
 def convergence(ica: NoisyICA, figure: Any = None) -> Any:
@@ -38,8 +40,8 @@ def convergence(ica: NoisyICA, figure: Any = None) -> Any:
     Examples
     --------
     >>> from noisyica import NoisyICA, plot
-    >>> from sklearn.datasets import load_iris
-    >>> ica = NoisyICA(2, max_iter=100, tol=0, random_state=0).fit(load_iris().data)
+    >>> from sklearn.datasets import load_digits
+    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(load_digits().data)
     >>> figure = plot.convergence(ica)
     """
     from matplotlib.figure import Figure
@@ -94,16 +96,17 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     ica : NoisyICA
         Fitted.
     values : array (n, d) or (n, p), or Posterior
-        Rows of X, whose posterior is then drawn from; coefficients; or the draws of :meth:`noisyica.Model.posterior`. Where p = d, X.
+        Rows of X, of at most 2,000 of which the posterior is drawn from; coefficients; or the draws of :meth:`noisyica.Model.posterior`.
+        Where p = d, they are taken for X.
     axes : matplotlib Axes, optional
         To draw on; a new figure by default.
 
     Examples
     --------
     >>> from noisyica import NoisyICA, plot
-    >>> from sklearn.datasets import load_iris
-    >>> X = load_iris().data
-    >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data
+    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
     >>> axes = plot.activation(ica, X)
     """
     p = len(ica.components_)
@@ -140,9 +143,10 @@ def _draws(ica: NoisyICA, values: Any) -> np.ndarray:
     if isinstance(values, Posterior):
         found = values.draws.reshape(-1, values.draws.shape[-1])
     else:
-        found = np.asarray(values, float)
+        found = np.asarray(values)
         if found.ndim == 2 and found.shape[1] == d:
-            return ica.model_.posterior_sample(found, n_draws=20, n_warmup=50, random_state=0).reshape(-1, p)
+            some = found[:: -(-len(found) // ROWS)]
+            return ica.model_.posterior_sample(some, n_draws=50, n_warmup=50, random_state=0).reshape(-1, p)
     if found.ndim != 2 or found.shape[1] != p:
         raise ValueError(f"values must be rows of X ({d} columns) or coefficients ({p} columns); got shape {found.shape}.")
     return found

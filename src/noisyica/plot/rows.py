@@ -113,7 +113,7 @@ def reconstruction(
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_
     order = np.argsort(-np.square(parts).sum(2), axis=1)[:, :n_parts]
-    plain = plain_scale(np.concatenate([Y, fitted]), layout)
+    plain = plain_scale(np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y, layout)  # the colours of the data
     signed = signed_scale(np.concatenate([(Y - fitted)[:, None], np.take_along_axis(parts, order[:, :, None], 1)], 1))
     pictures: list[Picture] = []
     for i, row in enumerate(chosen):
@@ -148,7 +148,7 @@ def overview(ica: NoisyICA, X: Any, image_shape: tuple[int, int] | None = None, 
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data
-    >>> ica = NoisyICA(10, max_iter=200, tol=0, random_state=0).fit(X)
+    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
     >>> figure = plot.overview(ica, X, n_rows=2)
     """
     from matplotlib.figure import Figure

@@ -75,16 +75,17 @@ def write(path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
     >>> import tempfile, os
     >>> import numpy as np
     >>> from noisyica import NoisyICA, report
-    >>> from noisyica.data import Data, Lines
-    >>> X = np.random.default_rng(0).laplace(size=(100, 4))
-    >>> ica = NoisyICA(2, prior="lap", max_iter=20, tol=0, random_state=0).fit(X)
+    >>> from noisyica.data import Data, Images
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data[:200]
+    >>> ica = NoisyICA(3, max_iter=20, tol=0, random_state=0).fit(X)
     >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
-    >>> report.write(path, ica, Data(X, {}, np.arange(100).astype(str), Lines(np.array(list("abcd")))))
+    >>> report.write(path, ica, Data(X, {}, np.arange(200).astype(str), Images(np.array([8, 8]))))
     """
     target, text = Path(path), build(*args, **kwargs)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from noisyica.estimator import NoisyICA
 from noisyica.marginal import Marginal, marginal
 from noisyica.plot.fits import FIXED, burn_in
 from noisyica.plot.layouts import upright, voxel_sizes
+from noisyica.priors import Independent, Offset, Prior
 from noisyica.report.pack import pack, pack_exactly
 from noisyica.report.sample import Sample
 
@@ -86,8 +87,9 @@ def describe(layout: Layout) -> dict[str, Any]:
 
 
 def _size(layout: dict[str, Any]) -> int:
-    """Bytes of a layout's arrays."""
-    return sum(3 * len(part["data"]) // 4 for part in layout.values() if isinstance(part, dict))
+    """Bytes of a layout's arrays and names."""
+    arrays = sum(3 * len(part["data"]) // 4 for part in layout.values() if isinstance(part, dict))
+    return arrays + sum(len(name) + 3 for name in layout.get("names", ()))
 
 
 def _layout_text(layout: Layout) -> str:
@@ -154,7 +156,8 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[list[str]]:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
+    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+    return text.replace("-", "−")
 
 
 def _summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
@@ -168,7 +171,7 @@ def _summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
     left = sample.X - ica.inverse_transform(sample.beta) - sample.offset[:, None]
     share = 1 - np.nansum(np.square(left)) / max(np.nansum(np.square(sample.X - np.nanmean(sample.X, 0))), 1e-300)
     tiles = [
-        ["Components", str(len(ica.components_)), type(ica.prior_).__name__],
+        ["Components", str(len(ica.components_)), _prior_name(ica.prior_)],
         ["Variance reconstructed", f"{100 * share:.1f} %", "by the components, of the rows looked at"],
         ["Noise, standard deviation", _number(float(np.median(noise))), kind],
         ["Log likelihood of a row", _number(value), f"± {_number(error)} (standard error of the mean)"],
@@ -179,6 +182,12 @@ def _summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
         text = f"{_number(parameter.min())} to {_number(parameter.max())}" if several else ", ".join(map(_number, parameter.ravel()))
         tiles.append([f"Prior: {name}", text, f"{parameter.size} values" if several else "learnt"])
     return [dict(zip(("label", "value", "note"), tile, strict=True)) for tile in tiles]
+
+
+def _prior_name(prior: Prior) -> str:
+    if isinstance(prior, Offset) and type(prior) is Offset:
+        return f"{_prior_name(prior.prior)}, and an offset of each row"
+    return f"independent, {type(prior.law).__name__}" if type(prior) is Independent else type(prior).__name__
 
 
 def _ended(ica: NoisyICA) -> str:

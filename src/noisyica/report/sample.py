@@ -11,7 +11,7 @@ from noisyica.estimator import NoisyICA
 from noisyica.offsets import offsets
 
 STATISTICS_ROWS, STATISTICS_NUMBERS = 2000, 20_000_000
-"""At most so many rows are looked at, and so many numbers in them."""
+"""At most so many rows are looked at, and so many numbers in them and in the draws of their coefficients."""
 DRAWS, WARMUP = 50, 50
 PARTICLES = 8
 """Of the likelihood's annealed importance sampling: its error is far below the spread of the rows."""
@@ -34,7 +34,7 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
     """Draw rows (the same ones for the same seed) and ask the model about them."""
     n, d = data.X.shape
     model = ica.model_
-    count = min(n, STATISTICS_ROWS, max(50, STATISTICS_NUMBERS // d))
+    count = min(n, STATISTICS_ROWS, max(50, STATISTICS_NUMBERS // max(d, DRAWS * ica.components_.shape[0])))
     rows = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
     X = np.asarray(data.X[rows], float)
     known = ~np.isnan(X).all(1)

@@ -7,7 +7,10 @@ function explorerSection(report, page) {
   const [beta, std, on, offsets] = [given.beta, given.std, given.on, given.offset].map(decode);
   const width = shown + (offsets ? 1 : 0);
   const ones = new Float32Array(d).fill(1);
-  const parts = Array.from({ length: width }, (_, j) => ({ name: j < shown ? `Component ${j}` : "Offset of the row", pattern: j < shown ? rowOf(page.components, j, d) : ones }));
+  const parts = Array.from({ length: width }, (_, j) => {
+    const pattern = j < shown ? rowOf(page.components, j, d) : ones;
+    return { name: j < shown ? `Component ${j}` : "Offset of the row", pattern, reach: reachOf(pattern, page), norm: Math.sqrt(pattern.reduce((sum, value) => sum + value * value, 0)) };
+  });
   const scales = explorerScales(X);
   const state = { row: 0, on: new Array(width).fill(true), value: new Float64Array(width) };
   const fittedValue = (j) => (j < shown ? beta[state.row * shown + j] : offsets[state.row]);
@@ -111,7 +114,7 @@ function explorerSection(report, page) {
       update();
     });
     only.addEventListener("click", () => switchAll((other) => other === j));
-    return { element, refresh, size: () => Math.abs(state.value[j]) * Math.sqrt(part.pattern.reduce((sum, value) => sum + value * value, 0)) };
+    return { element, refresh, size: () => Math.abs(state.value[j]) * part.norm };
   }
 
   function remarkOf(j) {
@@ -159,7 +162,7 @@ function explorerSection(report, page) {
   function reset() {
     for (let j = 0; j < width; j++) state.value[j] = fittedValue(j);
     state.on.fill(true);
-    scaleToRow(scales, page, original(), reconstruction(), parts.map(({ pattern }, j) => [pattern, state.value[j]]), given.noise);
+    scaleToRow(scales, page, original(), reconstruction(), parts.map(({ reach }, j) => reach * Math.abs(state.value[j])), given.noise);
     legends.forEach((legend) => legend.redraw());
     refreshAll();
   }
@@ -222,14 +225,17 @@ function explorerScales(X) {
   return { plain: { low, high: high > low ? high : low + 1, signed: false }, signed: { low: -1, high: 1, signed: true } };
 }
 
+// How far numbers go from zero; a few may go further where they are colours.
+function reachOf(values, page) {
+  return Math.max(...quantiles(values, page.kind === "lines" ? [0, 1] : [0.005, 0.995]).map(Math.abs));
+}
+
 // What is added and left, and the heights of lines, have the scale of their row.
-function scaleToRow(scales, page, row, made, weighted, noise) {
+function scaleToRow(scales, page, row, made, added, noise) {
   const residual = row.map((value, k) => value - made[k]);
-  const lines = page.kind === "lines";
-  const ends = (values) => quantiles(values, lines ? [0, 1] : [0.005, 0.995]).map(Math.abs);
-  const reach = Math.max(2 * noise, ...ends(residual), ...weighted.flatMap(([pattern, value]) => ends(pattern).map((end) => end * Math.abs(value))));
+  const reach = Math.max(2 * noise, reachOf(residual, page), ...added);
   Object.assign(scales.signed, { low: -reach, high: reach });
-  if (!lines) return;
+  if (page.kind !== "lines") return;
   const all = [...quantiles(row, [0, 1]), ...quantiles(made, [0, 1])];
   Object.assign(scales.plain, { low: Math.min(...all), high: Math.max(Math.max(...all), Math.min(...all) + noise) });
 }

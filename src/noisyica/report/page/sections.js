@@ -65,8 +65,8 @@ function componentSection(report, page) {
   const figures = [];
   const extra = (values) => (page.kind === "volume" ? { at: page.view.peak(values) } : {});
   if (page.mean) {
-    const range = { low: Math.min(...quantiles(page.mean, [0, 1])), high: Math.max(...quantiles(page.mean, [0, 1])), signed: false };
-    if (range.high === range.low) range.high += 1;
+    const [low, high] = quantiles(page.mean, [0, 1]);
+    const range = { low, high: high > low ? high : low + 1, signed: false };
     figures.push(picture(page, "The mean", [make("strong", {}, "Mean")], (canvas) => page.view.paint(canvas, page.mean, range)));
   }
   for (let j = 0; j < page.shown; j++) {
@@ -138,8 +138,7 @@ function convergenceSection(report) {
   const { iteration, burn_in: burnIn, stopped, traces } = report.history;
   const last = iteration[iteration.length - 1];
   const figures = traces.map(({ title, lines }) => {
-    const all = lines.flat().filter((value) => value !== null);
-    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const [low, high] = quantiles(lines.flat().filter((value) => value !== null), [0, 1]);
     const made = chart(`${title} against the iteration`, [0, last], [low - 0.04 * (high - low), high + 0.04 * (high - low)]);
     if (burnIn) made.under.append(shape("rect", { class: "burn", x: made.x(0), width: made.x(burnIn) - made.x(0), y: made.box.top, height: made.y(made.low) - made.box.top }));
     lines.forEach((line) => path(made, iteration, line, lines.length > 3 ? "trace thin" : "trace"));
