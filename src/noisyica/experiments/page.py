@@ -137,7 +137,7 @@ def _save(picture: Picture, path: Path) -> Path:
         plain = image.convert("RGB")
         plain.save(path, optimize=True)
         if path.stat().st_size > LARGE:
-            plain.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(path, optimize=True)
+            plain.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
     return path
 
 
