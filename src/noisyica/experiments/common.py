@@ -74,7 +74,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence with its numbers, and whether what the paper says, or what we expect, is what we see; None: nothing to hold."""
+    """A sentence with its numbers, and whether it is what the paper says, or what is wanted; None: neither says anything."""
 
     text: str
     holds: bool | None = None

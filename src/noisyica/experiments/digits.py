@@ -100,7 +100,7 @@ def _claims(records: list[dict[str, Any]], fits: tuple[str, ...], largest: float
 
 def _picture(records: list[Any], fit: str, shape: tuple[int, int]) -> Picture:
     models = {r["prior"]: (np.array(r["mean"]), np.array(r["components"])) for r in records}
-    figure = drawing.model_sheets(models, shape, 10, 3)
+    figure = drawing.model_sheets(models, shape, 10, 2)
     name = "components" if FITS[fit] else "likelihood"
     return Picture(
         name,

@@ -34,7 +34,7 @@ def mosaic(images: np.ndarray, columns: int, shape: tuple[int, int]) -> np.ndarr
 
 def show(axes: Axes, sheet: np.ndarray, limits: tuple[float, float], cmap: str = SIGNED) -> Any:
     """An image without ticks."""
-    axes.set_facecolor("white")
+    axes.set_facecolor("0.87")
     axes.set_xticks([])
     axes.set_yticks([])
     for side in axes.spines.values():

@@ -91,14 +91,18 @@ def run(settings: Settings) -> Result:
         {"repeats": len(seeds), "iterations": max_iter, "images in a training set": ", ".join(map(str, counts))},
         _entries(records, counts),
         _claims(records, counts),
-        [_training_sets(seeds[0]), _estimates(where(records, seed=seeds[0]), counts)],
+        [_training_sets(seeds[0]), _estimates(where(records, seed=seeds[0]), (counts[0], counts[-1]))],
         [
             "\"A hidden\" is the library's default (a normal prior for A's columns, its scale learnt); the others of ours are maximum "
             "likelihood, as in the paper. FastICA, factor analysis and sparse PCA have no scale of their own: they are given the true "
             "variance of the coefficients, and their noise variance is that of the residual, uncorrected for the numbers fitted. Sparse "
             "PCA and varimax look for components that are themselves sparse, and these are (13 and 25 of 256 pixels are not 0, and none of "
             "both): they use what none of the other methods knows. The last tables leave each estimated column the scale that suits it "
-            "best."
+            "best.",
+            f"An A of zeros would have the error {np.square(truth()).sum(1).mean():.3f}: errors depend on how many pixels of the "
+            "components are not 0, so that ratios to the paper's compare the methods with each other rather than with the paper. Its "
+            "FAM-EM errors of 0.5 are larger than that of zeros here. Ours starts at FastICA (or at random) and keeps the mean square of "
+            "the coefficients at the logistic law's, pi²/12; the paper's keeps it at log 2, which is the mean absolute value.",
         ],
         seconds=sum(record["spent"] for record in records),
     )  # fmt: skip

@@ -14,8 +14,8 @@ from pathlib import Path
 from noisyica.experiments.common import Claim, Entry, Picture, Result, Settings
 
 DPI = 110
-COLOURS = 256
-"""Of a PNG: enough for a colour map, and half the bytes."""
+LARGE, COLOURS = 190_000, 256
+"""Bytes beyond which a PNG makes do with so many colours."""
 
 
 def write(name: str, result: Result, settings: Settings, folder: Path) -> list[Path]:
@@ -134,7 +134,10 @@ def _save(picture: Picture, path: Path) -> Path:
     buffer = io.BytesIO()
     picture.figure.savefig(buffer, dpi=DPI, format="png")
     with Image.open(buffer) as image:
-        image.convert("RGB").quantize(COLOURS, Image.Quantize.FASTOCTREE).save(path, optimize=True)
+        plain = image.convert("RGB")
+        plain.save(path, optimize=True)
+        if path.stat().st_size > LARGE:
+            plain.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
     return path
 
 

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def _one(function: Callable[..., Case], case: Case) -> Case:
 
 
 def _key(function: Callable[..., Case], case: Case) -> str:
-    text = json.dumps([function.__module__, function.__qualname__, case], sort_keys=True)
+    text = json.dumps([version("noisyica"), function.__module__, function.__qualname__, case], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
