@@ -42,7 +42,7 @@ def estimate(prior: str, p: int, seed: int, max_iter: int, most: int, data: str 
 
 def run(settings: Settings) -> Result:
     """Eight models with 20 components, two with many."""
-    most, max_iter, many = settings.choose(1500, 50_000), settings.choose(100, 500), settings.choose(40, 100)
+    most, max_iter, many = settings.choose(1500, 10**6), settings.choose(100, 1000), settings.choose(40, 100)
     models = settings.choose(("log", "lap", "bg", "et"), EIGHT)
     patches = inputs.faces(settings.data, most)
     seeds = settings.seeds(1, 1)

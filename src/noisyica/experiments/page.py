@@ -84,14 +84,17 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def machine() -> str:
-    """Cores and kind of processor."""
+    """Cores and kind of processor, and of the accelerator where JAX has one."""
+    import jax
+
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):  # not Linux, or a processor that does not say
         pass
-    return f"{os.cpu_count()} cores, {model}"
+    others = sorted({str(device.device_kind) for device in jax.devices() if device.platform != "cpu"})
+    return ", ".join([f"{os.cpu_count()} cores", model, *others])
 
 
 def duration(seconds: float) -> str:
