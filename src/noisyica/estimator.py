@@ -290,6 +290,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             runs, interrupted = begun, False
             try:
                 for runs in learning.learn(task.data, begun, task.key, task.settings, task.schedule, self.max_iter):
+                    self._check_alive(runs)
                     reporter.update(int(runs[0].state.t), self._note(runs[0], task))
                     if self._at_end(runs, monitors, task):
                         break
@@ -308,9 +309,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _at_end(self, runs: list[Run], monitors: list[Monitor], task: _Task) -> bool:
         """Whether all runs are at rest, or the callback says that it is enough."""
-        done = int(runs[0].state.t)
-        self._check_alive(runs, done)
-        told = self.callback is not None and self.callback(done, task.model(runs[0].state.estimate))
+        told = self.callback is not None and self.callback(int(runs[0].state.t), task.model(runs[0].state.estimate))
         return bool(told) | _at_rest(runs, monitors)
 
     def _note(self, run: Run, task: _Task) -> str:
@@ -347,13 +346,13 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             starts = [learning.best_start(task.data, candidates, task.key, short, task.score), *warm]
         return starts + [_start(task, "rotation") for _ in range(self.n_init - 1)]
 
-    def _check_alive(self, runs: list[Run], done: int) -> None:
-        if any(np.isfinite(run.history["noise_variance"][-1]) for run in runs):
+    def _check_alive(self, runs: list[Run]) -> None:
+        if any(np.isfinite(run.history["noise_variance"][-1] + run.history["column_norms"][-1].sum()) for run in runs):
             return
         other = ", or dtype='float64'" if self.dtype == "float32" else ""
         raise ValueError(
-            f"Learning broke down before iteration {done}: {len(runs[0].state.statistics.b)} components are more than these data determine "
-            f"with dtype={self.dtype!r}, and became copies of each other. Take fewer components{other}."
+            f"Learning broke down before iteration {int(runs[0].state.t)}: {len(runs[0].state.statistics.b)} components are more than these "
+            f"data determine with dtype={self.dtype!r}, and became copies of each other. Take fewer components{other}."
         )
 
     def _prior(self, X: np.ndarray) -> Prior:
@@ -676,7 +675,7 @@ class _Task(NamedTuple):
 
     def score(self, parameters: Parameters) -> float:
         """The mean log likelihood of some rows, up to a constant."""
-        if not np.isfinite(parameters.sigma2).all():  # broken down
+        if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):  # broken down
             return -np.inf
         model = _model(parameters, np.zeros(self.rows.shape[1]), 1.0)
         return float(model.log_likelihood(self.rows, n_particles=1, method="annealed").mean())

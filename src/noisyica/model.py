@@ -71,7 +71,7 @@ class Model:
         if noise.shape not in ((), (d,)) or not (np.isfinite(noise).all() and (noise > 0).all()):
             raise ValueError(f"noise_variance must be one positive number, or {d}, one for each row of mixing; got {noise_variance!r}.")
         self.noise_variance: Any = noise if noise.ndim else float(noise)
-        with jax.enable_x64(True):
+        with jax.enable_x64(True), jax.default_matmul_precision("float32"):
             self.prior: Prior = to_numpy(priors.get(prior)).for_components(self.mixing.shape[1])
         if self.prior.has_offset and self.mean.any():
             raise ValueError(f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean out.")

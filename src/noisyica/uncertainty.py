@@ -82,7 +82,7 @@ def standard_errors(
         Sweeps of each of the two chains, and those before them.
     seed : int
     """
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.default_matmul_precision("float32"):
         d, p = model.mixing.shape
         X = model.check(X)
         directions = _directions(model.prior, p)
