@@ -148,6 +148,18 @@ def test_a_run_goes_on_where_it_was(tmp_path):
     assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
 
 
+def found_in(x: int, data: str, fingerprint: str) -> dict:
+    CALLS.append(x)
+    return {}
+
+
+def test_data_are_known_by_what_they_are(tmp_path):
+    CALLS.clear()
+    for folder, fingerprint in (("here", "a"), ("there", "a"), ("there", "b")):
+        tasks.run(Settings(cache=tmp_path, verbose=False), "try", found_in, [{"x": 1, "data": folder, "fingerprint": fingerprint}])
+    assert CALLS == [1, 1]
+
+
 def test_processes_give_the_same_in_the_same_order():
     cases = [{"x": x} for x in range(4)]
     found = tasks.run(Settings(jobs=2, verbose=False), "try", slow_double, cases)

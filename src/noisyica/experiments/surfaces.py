@@ -140,14 +140,15 @@ def _picture(records: list[Any], surfaces: inputs.Surfaces) -> Picture:
     figure = drawing.canvas(9.5, 1.2 * len(records) + 0.4)
     grid = figure.subplots(len(records), P + 1)
     for i, record in enumerate(records):
-        fields = np.vstack([record["mean"], record["components"]])
-        scale = np.abs(fields[1:]).max()
-        for j, values in enumerate(fields):
-            image = drawing.surface(grid[i, j], surfaces.vertices, surfaces.faces, values / scale, 1.0)
+        for j, values in enumerate(np.vstack([record["mean"], record["components"]])):
+            unit = max(float(np.quantile(np.abs(values), 0.99)), 1e-12)
+            image = drawing.surface(grid[i, j], surfaces.vertices, surfaces.faces, values / unit, 1.0)
             grid[i, j].set_title(str(j), fontsize=8)
         grid[i, 0].set_title(f"{record['prior']}: mean", fontsize=9)
-    figure.colorbar(image, ax=grid, shrink=0.4, fraction=0.02).set_label("share of the model's largest entry", fontsize=8)
-    return Picture("components", figure, "Mean and components on the mesh, seen along its thinnest axis; in each line one colour scale.")
+    figure.colorbar(image, ax=grid, shrink=0.4, fraction=0.02).set_label("share of its 99 % quantile in size", fontsize=8)
+    return Picture(
+        "components", figure, "Mean and components on the mesh, seen along its thinnest axis; each in its own unit, as in the paper."
+    )
 
 
 def _gamma(gammas: list[dict[str, Any]]) -> Picture:
