@@ -12,6 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from noisyica import Model, priors
+from noisyica.data import Mesh, write
 from noisyica.experiments import (
     NAMES,
     Claim,
@@ -303,7 +304,7 @@ def test_patches(tmp_path):
     assert "4 of the 6" in inputs.faces(tmp_path, 4).description
     (tmp_path / "Faces" / "b.jpg").write_text("no image")
     inputs.faces.cache_clear()
-    with pytest.raises(ValueError, match=r"b.jpg is no image that can be read"):
+    with pytest.raises(ValueError, match=r"b.jpg cannot be read"):
         inputs.faces(tmp_path, 4)
     assert "stand-in" in inputs.faces(None, 100).description
 
@@ -332,4 +333,23 @@ def test_surfaces_of_a_file(tmp_path):
     np.savez(tmp_path / "surfaces.npz", log_jacobian=X, template_vertices=vertices, faces=faces, label=labels[[1] * 12])
     inputs.surfaces.cache_clear()
     with pytest.raises(ValueError, match=r"label must hold control"):
+        inputs.surfaces(tmp_path)
+
+
+def test_surfaces_from_gifti(tmp_path):
+    vertices, mesh = inputs.sphere(1)
+    values = np.random.default_rng(0).normal(size=(6, len(vertices))).astype(np.float32)
+    for i, row in enumerate(values):
+        _, shape = write(row, Mesh(vertices, mesh), tmp_path / f"all/s{i}", ["field"])
+        (tmp_path / "surfaces").mkdir(exist_ok=True)
+        shape.rename(tmp_path / "surfaces" / shape.name)
+    (tmp_path / "all" / "s0.surf.gii").rename(tmp_path / "surfaces.surf.gii")
+    (tmp_path / "surfaces.txt").write_text("control\ncontrol\nmild\nsevere\nsevere\ncontrol\n")
+    found = inputs.surfaces(tmp_path)
+    np.testing.assert_array_equal(found.X, values)
+    np.testing.assert_array_equal(found.faces, mesh)
+    assert found.groups == {"all patients": ("mild", "severe"), "mild patients": ("mild",)}
+    (tmp_path / "surfaces.txt").write_text("ill\n" * 6)
+    inputs.surfaces.cache_clear()
+    with pytest.raises(ValueError, match="must hold control and other labels; it has ill"):
         inputs.surfaces(tmp_path)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisyica import NoisyICA, laws, priors
+from noisyica import Model, NoisyICA, laws, priors
 from noisyica.initialise import count_above_noise
 from noisyica.learning import Schedule, _padded
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
@@ -190,3 +190,12 @@ def test_importing_does_not_change_jax():
     assert jnp.asarray(1.0).dtype == jnp.float32
     assert not jax.config.jax_enable_x64
     assert priors.TABLE
+
+
+def test_one_direction_with_most_of_the_variance():
+    """Columns are then nearly parallel; sweeps that began with zeros led astray (cosine .36), or to A = 0."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 15)) + 8 * rng.normal(size=15)
+    X, _ = Model(A, noise_variance=0.09, prior="bg").sample(1500, random_state=0)
+    ica = NoisyICA(15, tol=0, max_iter=150, random_state=0, verbose=False).fit(X)
+    assert matched_cosine(A, ica.mixing_) > 0.9

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +41,20 @@ class Checkpoint:
         self.path, self._identity = Path(path), identity
         self._next = time.monotonic() + INTERVAL
 
-    def restore(self, blank: State) -> tuple[list[Run], list[Monitor]] | None:
-        """The runs and their monitors where the file has them; ``blank`` is a state of the same kind, before the first iteration."""
+    def restore(self, blank: Callable[[], State]) -> tuple[list[Run], list[Monitor]] | None:
+        """The runs and their monitors where the file has them; ``blank`` makes a state of the same kind, before the first iteration."""
         if not self.path.exists():
             return None
         arrays, description = storage.read(self.path)
         if description.get("checkpoint") != self._identity:
             raise ValueError(f"{self.path} belongs to a fit of other data, or with other settings: remove it, or name another file.")
-        structure, size = jax.tree.structure(blank), len(jax.tree.leaves(blank))
+        leaves, structure = jax.tree.flatten(blank())
         runs = []
         for i in range(len(description["monitors"])):
-            leaves = [arrays[f"{i}/state/{k}"] for k in range(size)]
+            state = jax.tree.unflatten(structure, [arrays[f"{i}/state/{k}"] for k in range(len(leaves))])
             start = f"{i}/history/"
             history = {name.removeprefix(start): values for name, values in arrays.items() if name.startswith(start)}
-            runs.append(Run(jax.tree.unflatten(structure, leaves), history))
+            runs.append(Run(state, history))
         return runs, [Monitor(**one) for one in description["monitors"]]
 
     def save(self, runs: list[Run], monitors: list[Monitor], now: bool = False) -> None:

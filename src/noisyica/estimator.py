@@ -280,8 +280,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         file = self._checkpoint(task)
         with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
             reporter.update(0, "looking for a start")
-            blank = learning.begin(task.data, task.blank, task.settings)
-            found = None if file is None else file.restore(blank.state)
+            found = None if file is None else file.restore(lambda: learning.begin(task.data, task.blank, task.settings).state)
             if found is None:
                 begun = [learning.begin(task.data, start, task.settings) for start in self._all_starts(task)]
                 monitors = [Monitor(task.schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in begun]
@@ -350,9 +349,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if any(np.isfinite(run.history["noise_variance"][-1] + run.history["column_norms"][-1].sum()) for run in runs):
             return
         other = ", or dtype='float64'" if self.dtype == "float32" else ""
+        done, p = int(runs[0].state.t), len(runs[0].state.statistics.b)
         raise ValueError(
-            f"Learning broke down before iteration {int(runs[0].state.t)}: {len(runs[0].state.statistics.b)} components are more than these "
-            f"data determine with dtype={self.dtype!r}, and became copies of each other. Take fewer components{other}."
+            f"Learning broke down before iteration {done}: {p} components are more than these data determine with dtype={self.dtype!r}, "
+            f"and became copies of each other. Take fewer components{other}."
         )
 
     def _prior(self, X: np.ndarray) -> Prior:

@@ -153,7 +153,8 @@ def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.nda
         curvature += np.maximum(0.1 - low, 0)
         newton = -(curvature.T * gradient - gradient.T) / (curvature * curvature.T - 1) * off_diagonal
         scale = np.exp(-0.5 * (np.diag(gradient) - 1) / (1 + np.diag(curvature)))
-        W = np.diag(scale) + np.clip(newton, -0.3, 0.3)
+        step = np.clip(newton, -0.3, 0.3)
+        W = np.diag(scale) + step * (0.9 / max(float(np.linalg.norm(step, 2)), 0.9))  # many small steps together may be too large
         y, mixing = y @ W.T, mixing @ np.linalg.inv(W)
         if np.abs(newton).max() < 1e-5:
             break

@@ -158,6 +158,7 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
     if parameters.prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
         latent = parameters.prior.with_offset(latent, np.asarray(data.blocks.x).mean(1))
     parameters = to_numpy(parameters)
+    latent = parameters.prior.with_coefficients(latent, _linear(data, parameters, settings.dtype))
     if settings.hidden:
         parameters = parameters._replace(tau2=np.square(parameters.A).mean(0) + data.floor)
     if settings.diagonal:
@@ -168,6 +169,18 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
     statistics, silence = jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), shapes)
     state = state._replace(statistics=statistics, signal=silence)
     return Run(state._replace(home=(np.zeros((), int), *state[1:5])) if settings.bounded else state, {})
+
+
+def _linear(data: Data, parameters: Parameters, dtype: str) -> np.ndarray:
+    """The coefficients that a normal prior would give, (blocks, p, rows).
+
+    Sweeps from zeros would let the first components take what belongs to the others wherever columns are nearly parallel, as those of
+    independent components are when one direction has most of the variance; and learning from that goes astray.
+    """
+    A, weight = parameters.A, 1 / np.broadcast_to(parameters.sigma2, len(parameters.A))
+    precision = (A.T * weight) @ A + np.eye(A.shape[1]) / parameters.prior.variance()
+    solve = np.linalg.solve(precision, A.T * weight).astype(dtype)
+    return np.stack([solve @ (np.asarray(x) - parameters.mean[:, None].astype(dtype)) for x in data.blocks.x])
 
 
 def _first_statistics(state: State, data: Data, settings: Settings) -> tuple[Statistics, Array]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noisyica.data import labels, read
+from noisyica.data import Mesh, labels, read
 
 PATCH, STRIDE = 13, 12
 PICTURES = (".jpg", ".jpeg", ".png")
@@ -143,19 +143,19 @@ def _picture_folder(path: str | Path | None) -> Path | None:
 
 @lru_cache(maxsize=1)
 def surfaces(path: str | Path | None) -> Surfaces:
-    """Log-Jacobians on a hippocampus from an .npz of the folder (or that file), else fields simulated on a sphere."""
+    """Log-Jacobians on a hippocampus from an .npz of the folder (or that file), or GIFTI files, else fields simulated on a sphere."""
     found = _find(path, ("hippocampus_spharm_left.npz", "hippocampus.npz", "surfaces.npz"))
     if found is None:
-        return _simulated_surfaces()
+        return _simulated_surfaces() if path is None or not (Path(path) / "surfaces").is_dir() else _gifti_surfaces(Path(path))
     with np.load(found, allow_pickle=False) as file:
         _need(found, file.files, "log_jacobian", "template_vertices", "faces", "label")
-        X, vertices, mesh, labels = (file[name] for name in ("log_jacobian", "template_vertices", "faces", "label"))
-    wanted = np.isin(labels, ("control", "tle_ipsilateral", "tle_contralateral"))
-    if not (labels[wanted] == "control").any() or len(np.unique(labels[wanted])) < 3:
-        raise ValueError(f"{found}: label must hold control, tle_ipsilateral and tle_contralateral; it has {', '.join(np.unique(labels))}.")
-    counts = {name: int((labels == name).sum()) for name in ("control", "tle_ipsilateral", "tle_contralateral")}
+        X, vertices, mesh, label = (file[name] for name in ("log_jacobian", "template_vertices", "faces", "label"))
+    wanted = np.isin(label, ("control", "tle_ipsilateral", "tle_contralateral"))
+    if not (label[wanted] == "control").any() or len(np.unique(label[wanted])) < 3:
+        raise ValueError(f"{found}: label must hold control, tle_ipsilateral and tle_contralateral; it has {', '.join(np.unique(label))}.")
+    counts = {name: int((label == name).sum()) for name in ("control", "tle_ipsilateral", "tle_contralateral")}
     return Surfaces(
-        X[wanted].astype(float), vertices, mesh, labels[wanted],
+        X[wanted].astype(float), vertices, mesh, label[wanted],
         {"all patients": ("tle_ipsilateral", "tle_contralateral"), "mild patients": ("tle_contralateral",)},
         f"log-Jacobians of {wanted.sum()} left hippocampi on a mesh of {len(vertices):,} vertices: {counts['control']} controls, and "
         f"patients with temporal lobe epilepsy on the same side ({counts['tle_ipsilateral']}) or on the other "
@@ -163,6 +163,19 @@ def surfaces(path: str | Path | None) -> Surfaces:
         "of controls and of patients with Alzheimer's disease, and not public.",
         True,
     )  # fmt: skip
+
+
+def _gifti_surfaces(folder: Path) -> Surfaces:
+    """``surfaces/``, a file for each person; the mesh ``surfaces.surf.gii``; and ``surfaces.txt``, a line for each: control, or another."""
+    rows = read(folder / "surfaces", mesh=folder / "surfaces.surf.gii")
+    label, mesh = labels(rows, str(folder / "surfaces.txt")), rows.layout
+    others = tuple(name for name in np.unique(label).tolist() if name != "control")
+    if "control" not in label or not others or not isinstance(mesh, Mesh):
+        raise ValueError(f"{folder / 'surfaces.txt'} must hold control and other labels; it has {', '.join(np.unique(label))}.")
+    mild = "mild" if "mild" in others else others[0]
+    counts = ", ".join(f"{(label == name).sum()} {name}" for name in ("control", *others))
+    text = f"fields on {len(label)} surfaces of {len(mesh.vertices):,} vertices, from GIFTI files: {counts} ({mild} is the mild group)."
+    return Surfaces(rows.X.astype(float), mesh.vertices, mesh.faces, label, {"all patients": others, "mild patients": (mild,)}, text, True)
 
 
 def _simulated_surfaces() -> Surfaces:

@@ -109,6 +109,10 @@ class Prior:
         """The latent variables with other offsets, for priors that have them."""
         raise NotImplementedError
 
+    def with_coefficients(self, latent: Any, beta: Any) -> Any:
+        """The latent variables with these coefficients where they can have any, to begin sweeping from."""
+        return latent
+
     def log_density(self, beta: Array, offset: Array) -> Array:
         """Log density of each row's coefficients (p, n) and offset (n,); log probability where they are at atoms."""
         raise NotImplementedError

@@ -176,6 +176,9 @@ class Independent(Prior):
     def coefficients(self, latent: Array) -> Array:
         return latent
 
+    def with_coefficients(self, latent: Any, beta: Any) -> Any:
+        return beta
+
     def log_density(self, beta: Array, offset: Array) -> Array:
         return self._whole().log_density(beta).sum(0)
 

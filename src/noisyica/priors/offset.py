@@ -152,6 +152,9 @@ class Offset(Prior):
     def with_offset(self, latent: OffsetState, offset: Array) -> OffsetState:
         return latent._replace(mu=offset)
 
+    def with_coefficients(self, latent: Any, beta: Any) -> Any:
+        return latent._replace(inner=self.prior.with_coefficients(latent.inner, beta))
+
     def log_density(self, beta: Array, offset: Array) -> Array:
         return self.prior.log_density(beta, jnp.zeros_like(offset)) + self._law().log_density(offset)
 
