@@ -204,7 +204,7 @@ def test_bad_files(tmp_path, fitted):
 # -------------------------------------------------------------------------------------------------- same answer twice
 
 
-@pytest.mark.parametrize("prior", ["bg", "te"])
+@pytest.mark.parametrize("prior", some_slow(["bg", "te"], "te"))
 def test_the_seed_decides(data, prior):
     fits = [NoisyICA(2, prior=prior, max_iter=60, tol=0, random_state=s).fit(data[1]) for s in (5, 5, 6)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)

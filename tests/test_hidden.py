@@ -88,6 +88,7 @@ def test_auto_finds_the_intervals():
         assert len(ica.components_) == 8
 
 
+@pytest.mark.slow
 def test_random_starts_lose_nothing():
     A = np.random.default_rng(0).normal(size=(64, 10))
     X, _ = Model(A, noise_variance=0.01, prior=priors.BernoulliGaussian(0.3)).sample(1000, random_state=0)

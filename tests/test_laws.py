@@ -13,9 +13,10 @@ from noisyica.laws import Dirac, Exponential, ExponentialNormal, Laplace, Mixtur
 from noisyica.special import normal_quantile
 from tests.tools import LAWS, PRIOR_LAWS, best, draw, log_normaliser, moments, penalty, quadrature, quadrature_moments, tilt_exists
 
-# compositions whose parts are among the others are tested in one precision
+# compositions whose parts are among the others are tested in one precision, some of them in the other with `make test-all`
+COMPOSED = ("two-slabs", "scale-mixture", "log-density", "shift", "ebg", "et")
 IN_BOTH = [
-    (name, dtype)
+    pytest.param(name, dtype, marks=[pytest.mark.slow] * (name in COMPOSED and dtype == "float64"))
     for name in LAWS
     for dtype in ("float32", "float64")
     if dtype == "float64" or name not in ("ifa-two", "bg-shift", "two-atoms")

@@ -27,7 +27,9 @@ def test_recovers_what_was_simulated(name):
         assert np.abs(ica.mean_ - model.mean).max() < 5 * standard_error.max()
 
 
-@pytest.mark.parametrize(("name", "gamma"), [("te", 0.08), ("te", 0.45), pytest.param("teoff", 0.3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "gamma"), [pytest.param("te", 0.08, marks=pytest.mark.slow), ("te", 0.45), pytest.param("teoff", 0.3, marks=pytest.mark.slow)]
+)
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
     rng = np.random.default_rng(1)
@@ -76,6 +78,7 @@ def test_algorithms_agree(algorithm, sampler):
     assert ica.prior_.alpha == pytest.approx(0.3, abs=0.06)
 
 
+@pytest.mark.slow
 def test_composed_prior_is_learnt():
     """A spike and a Laplace slab written by hand is ET under another name; a density given as a function runs too."""
     model, X = simulate("et", n=800, d=20, p=3)

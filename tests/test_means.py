@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, NoisyICA, laws, priors
-from tests.tools import matched_cosine
+from tests.tools import matched_cosine, some_slow
 
 N, D, P = 1000, 20, 3
 
@@ -22,7 +22,7 @@ SHIFTED = {
 }
 
 
-@pytest.mark.parametrize("name", SHIFTED)
+@pytest.mark.parametrize("name", some_slow(SHIFTED, "lap", "et"))
 def test_shift_is_learnt(name):
     model, X = data(SHIFTED[name])
     ica = NoisyICA(P, prior=name, mean="shift", max_iter=400, tol=0, random_state=0).fit(X)

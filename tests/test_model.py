@@ -84,7 +84,7 @@ def test_log_likelihood_agrees_with_enumeration():
         model.log_likelihood(X, method="ais")
 
 
-@pytest.mark.parametrize("name", some_slow(["lap", "ebg", "teoff"], "ebg"))
+@pytest.mark.parametrize("name", some_slow(["lap", "ebg", "teoff"], "ebg", "teoff"))
 def test_log_likelihood_agrees_with_simulation(name):
     """p(x) as the prior's average of the Gaussian likelihood, with its standard error."""
     rng = np.random.default_rng(5)

@@ -8,7 +8,7 @@ from scipy.optimize import least_squares, minimize, nnls
 
 from noisyica import Model, NoisyICA, priors
 from noisyica.laws import Dirac, Laplace, Mixture, Normal
-from tests.tools import TRUE_PRIORS
+from tests.tools import TRUE_PRIORS, some_slow
 
 SIGMA = 0.5
 
@@ -93,7 +93,7 @@ BRUTE_FORCE = {
 }
 
 
-@pytest.mark.parametrize("name", priors.TABLE)
+@pytest.mark.parametrize("name", some_slow(priors.TABLE, "eg", "teoff"))
 def test_map_is_the_least_of_the_objective(name):
     model = model_of(TRUE_PRIORS[name])
     X, truth = model.sample(40, random_state=3)

@@ -60,8 +60,7 @@ def test_warm_start_goes_on():
     assert ica.n_iter_ == 20
     assert matched_cosine(before, ica.mixing_) > 0.999
     cold = NoisyICA(2, tol=0, max_iter=20, burn_in=0.0, init="random", random_state=0).fit(X)
-    assert np.linalg.norm(cold.mixing_) != pytest.approx(np.linalg.norm(before), rel=0.02)
-    assert np.linalg.norm(ica.mixing_) == pytest.approx(np.linalg.norm(before), rel=0.02)
+    assert np.linalg.norm(ica.mixing_ - before) < 0.5 * np.linalg.norm(cold.mixing_ - before)  # a quarter of a standard error
     ica.set_params(prior=priors.BernoulliGaussian(0.5, 1.0), mean="zero").fit(X)  # A goes on, with another kind of prior and of mean
     assert ica.prior_.shift == 1.0
     assert not ica.mean_.any()

@@ -196,14 +196,6 @@ def killed(process, folder):
             assert (folder / "coefficients.npz").exists()
 
 
-def test_a_killed_run_goes_on(long):
-    folder, command, _ = long
-    process = begin(folder, "killed", command)
-    wait_for_checkpoint(folder / "killed")
-    killed(process, folder / "killed")
-    go_on(folder, "killed", command)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", np.random.default_rng(0).uniform(0.05, 1.0, 20).round(3))
 def test_killed_at_any_moment(long, moment):
@@ -214,7 +206,7 @@ def test_killed_at_any_moment(long, moment):
     go_on(folder, f"killed{moment}", command)
 
 
-def test_ctrl_c_keeps_what_was_learnt(long):
+def test_ctrl_c_and_a_kill_lose_nothing(long):
     folder, command, _ = long
     process = begin(folder, "stopped", command)
     wait_for_checkpoint(folder / "stopped")
@@ -227,6 +219,9 @@ def test_ctrl_c_keeps_what_was_learnt(long):
     assert 0 < NoisyICA.load(folder / "stopped" / "model.npz").n_iter_ < 5000
     readable(folder / "stopped")
     assert call("info", folder / "stopped").exit_code == 0
+    process = begin(folder, "stopped", [*command[:4], "--resume"])
+    time.sleep(1.5)  # it is being loaded, or goes on already
+    killed(process, folder / "stopped")
     go_on(folder, "stopped", command)
 
 

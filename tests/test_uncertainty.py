@@ -55,7 +55,9 @@ def ternary(gamma):
     ("prior", "name", "build", "noise", "missing"),
     [
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.0),
-        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, np.array([0.3, 0.5, 0.4, 0.8, 0.6]), 0.0),
+        pytest.param(
+            priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, np.array([0.3, 0.5, 0.4, 0.8, 0.6]), 0.0, marks=pytest.mark.slow
+        ),
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.3),
         pytest.param(priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0, marks=pytest.mark.slow),
     ],
@@ -86,6 +88,7 @@ def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():
     assert (hidden["mixing"] < free["mixing"]).all()
 
 
+@pytest.mark.slow
 def test_many_columns_with_noise_of_their_own(monkeypatch):
     """Too many parameters to be estimated jointly: A's part that is orthogonal to it is taken apart, and nothing else changes much."""
     rng = np.random.default_rng(5)

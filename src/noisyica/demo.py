@@ -17,6 +17,7 @@ from noisyica.model import Model
 def run(output: Path, n_components: int = 20, prior: str = "bg", max_iter: int = 400, seed: int = 0) -> NoisyICA:
     """Fit, say what was found, and leave a picture and the model in ``output``."""
     console = Console()
+    output.mkdir(parents=True, exist_ok=True)
     X = load_digits().data
     console.print(f"Fitting [bold]{prior}[/bold] with {n_components} components to {X.shape[0]} images of digits, 8 x 8 pixels ...")
     snapshots: list[tuple[int, Model]] = []
@@ -26,7 +27,6 @@ def run(output: Path, n_components: int = 20, prior: str = "bg", max_iter: int =
 
     ica = NoisyICA(n_components, prior=prior, max_iter=max_iter, tol=0, random_state=seed, callback=remember).fit(X)
     console.print(_summary(ica, X, snapshots))
-    output.mkdir(parents=True, exist_ok=True)
     picture, model = output / "digits.png", output / "digits.npz"
     plot.overview(ica, X[[0, 1, 2, 3, 4, 8]], n_rows=6).savefig(picture, dpi=130)
     ica.save(model)

@@ -8,7 +8,6 @@ import html
 import json
 import os
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from noisyica.data import Data
 from noisyica.estimator import NoisyICA
 from noisyica.report.contents import gather
 from noisyica.report.sample import check, look
+from noisyica.storage import whole
 
 SCRIPTS = ("arrays.js", "colours.js", "charts.js", "views.js", "mesh.js", "sections.js", "explorer.js", "main.js")
 
@@ -68,27 +68,10 @@ def build(
 
 
 def write(path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-    """Write the page that :func:`build` makes of the other arguments to a file: all of it or nothing.
-
-    Examples
-    --------
-    >>> import tempfile, os
-    >>> import numpy as np
-    >>> from noisyica import NoisyICA, report
-    >>> from noisyica.data import Data, Images
-    >>> from sklearn.datasets import load_digits
-    >>> X = load_digits().data[:200]
-    >>> ica = NoisyICA(3, max_iter=20, tol=0, random_state=0).fit(X)
-    >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
-    >>> report.write(path, ica, Data(X, {}, np.arange(200).astype(str), Images(np.array([8, 8]))))
-    """
-    target, text = Path(path), build(*args, **kwargs)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write the page that :func:`build` makes of the other arguments to a file: all of it or nothing."""
+    text = build(*args, **kwargs)
+    with whole(path) as file:
+        file.write(text.encode())
 
 
 def _file(name: str) -> str:
