@@ -179,9 +179,9 @@ def begin(folder, run, command):
     return subprocess.Popen([*command, run], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def wait_for_checkpoint(run):
-    deadline = time.monotonic() + 60
-    while not (run / runs.CHECKPOINT).exists():
+def wait_for_checkpoint(run, after=0):
+    deadline, path = time.monotonic() + 60, run / runs.CHECKPOINT
+    while not path.exists() or path.stat().st_mtime_ns <= after:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -219,8 +219,9 @@ def test_ctrl_c_and_a_kill_lose_nothing(long):
     assert 0 < NoisyICA.load(folder / "stopped" / "model.npz").n_iter_ < 5000
     readable(folder / "stopped")
     assert call("info", folder / "stopped").exit_code == 0
+    before = (folder / "stopped" / runs.CHECKPOINT).stat().st_mtime_ns
     process = begin(folder, "stopped", [*command[:4], "--resume"])
-    time.sleep(1.5)  # it is being loaded, or goes on already
+    wait_for_checkpoint(folder / "stopped", after=before)
     killed(process, folder / "stopped")
     go_on(folder, "stopped", command)
 

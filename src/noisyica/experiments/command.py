@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from noisyica.experiments import NAMES, page
-from noisyica.experiments.common import Result, Settings
+from noisyica.experiments.common import Settings
 
 
 def reproduce(
@@ -43,11 +43,9 @@ def _reproduce(name: str, settings: Settings, output: Path) -> None:
         raise ValueError(f"There is no experiment {name!r}: give {', '.join(NAMES)} or all.")
     if settings.data is not None and not settings.data.exists():
         raise ValueError(f"There is no folder {settings.data}: --data takes the folder with the real data.")
-    found: dict[str, Result] = {}
     for each in NAMES if name == "all" else (name,):
         typer.echo(f"{each} ...")
-        found[each] = importlib.import_module(f"noisyica.experiments.{each}").run(settings)
-        typer.echo(page.claims(found[each].claims).replace("**", ""))
-        typer.echo(f"Wrote {', '.join(map(os.fspath, page.write(each, found[each], settings, output)))}.")
-    if name == "all":
-        typer.echo(f"Wrote {page.write_index(found, settings, output)}.")
+        found = importlib.import_module(f"noisyica.experiments.{each}").run(settings)
+        typer.echo(page.claims(found.claims).replace("**", ""))
+        typer.echo(f"Wrote {', '.join(map(os.fspath, page.write(each, found, settings, output)))}.")
+    typer.echo(f"Wrote {page.write_index(output)}.")

@@ -82,7 +82,7 @@ def _race(
 def run(settings: Settings) -> Result:
     """Times one after the other in this process; then iterations to convergence."""
     seeds = settings.seeds(2, 10)
-    t_max, max_iter, their_iter = settings.choose(1000, 5000), settings.choose(300, 1000), settings.choose(5, 300)
+    t_max, max_iter, their_iter = settings.choose(1000, 5000), settings.choose(300, 1000), settings.choose(5, 30)
     digits = usps_sized(settings.data)
     on_data = {"seed": settings.seed, "max_iter": 300, "their_iter": their_iter, **inputs.case(settings.data, digits)}
 

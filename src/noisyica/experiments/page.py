@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from noisyica.experiments import NAMES
 from noisyica.experiments.common import Claim, Entry, Picture, Result, Settings
 
+QUICK = "This is a quick run: few repeats and iterations. The numbers of the full run differ."
 DPI = 110
 LARGE, COLOURS = 190_000, 256
 """Bytes beyond which a PNG makes do with so many colours."""
@@ -32,7 +34,7 @@ def text(name: str, result: Result, settings: Settings) -> str:
     """The page."""
     parts = [f"# {result.title}", result.question, f"**Data.** {result.data}"]
     if settings.quick:
-        parts.append("This is a quick run: few repeats and iterations. The numbers of the full run differ.")
+        parts.append(QUICK)
     parts += ["## What we see", claims(result.claims), *result.notes]
     parts += [f"## Tables\n\n{result.legend} Where the paper has the number, it follows, and then ours over the paper's."]
     for table in dict.fromkeys(entry.table for entry in result.entries):
@@ -144,13 +146,16 @@ def _save(picture: Picture, path: Path) -> Path:
     return path
 
 
-def write_index(results: dict[str, Result], settings: Settings, folder: Path) -> Path:
-    """The page of all claims, README.md."""
+def write_index(folder: Path) -> Path:
+    """README.md: what the pages in the folder see, with links to them."""
     parts = ["# The paper's experiments", "What each of them says, with a link to its tables, figures and settings."]
-    if settings.quick:
-        parts.append("These are quick runs: few repeats and iterations. The numbers of the full runs differ.")
-    for name, result in results.items():
-        parts.append(f"## [{result.title}]({name}.md)\n\n{result.data}\n\n{claims(result.claims)}")
+    for name in NAMES:
+        if (folder / f"{name}.md").is_file():
+            page = (folder / f"{name}.md").read_text(encoding="utf-8")
+            title, data = page.split("\n", 1)[0].removeprefix("# "), page.split("**Data.** ", 1)[1].split("\n", 1)[0]
+            quick = "\n\n" + QUICK if QUICK in page else ""
+            seen = page.split("## What we see\n\n", 1)[1].split("\n\n", 1)[0]
+            parts.append(f"## [{title}]({name}.md)\n\n{data}{quick}\n\n{seen}")
     path = folder / "README.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path
