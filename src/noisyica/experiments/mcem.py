@@ -82,9 +82,9 @@ def _claims(records: list[dict[str, Any]], seconds: dict[str, float], ratios: di
         method = f"MCEM, {m} draws"
         ratio = seconds[method] / seconds["SAEM"]
         claims.append(Claim(
-            f"An iteration of MCEM with {m} draws takes {ratios[method]:.1f} times as long as SAEM's on {size}, where draws take the time. On "
-            f"the synthetic images it takes {ratio:.1f} times as long ({seconds[method]:.2f} s for 1,000, SAEM {seconds['SAEM']:.2f} s): the "
-            "M-step, which is paid once however many draws it has, has a larger share there.",
+            f"An iteration of MCEM with {m} draws takes {ratios[method]:.1f} times as long as SAEM's on {size}, where draws take the time. "
+            f"On the synthetic images it takes {ratio:.1f} times as long ({seconds[method]:.2f} s for 1,000; SAEM {seconds['SAEM']:.2f}): "
+            "the M-step, which is paid once however many draws it has, has a larger share there.",
             0.6 * m < ratios[method] < 1.4 * m,
         ))  # fmt: skip
         errors = [
