@@ -131,6 +131,7 @@ def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):
         (["rows.csv", "--shape", "3by4"], "is not a size"),
         (["rows.csv", "--shape", "5x5"], "12"),
         (["rows.csv", "--id-column", "name"], "name"),
+        (["rows.csv", "--columns", "x1,y"], "'y'"),
         (["constant.csv"], "constant"),
         (["holes.csv"], "missing|NaN|observed"),
         (["nowhere.csv"], "nowhere.csv"),

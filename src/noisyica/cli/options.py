@@ -45,6 +45,7 @@ class Reading:
 
     array: Annotated[str | None, reading("Which array of a .npz, .mat, HDF5 or Zarr holds the rows.")] = None
     id_column: Annotated[str | None, reading("Which column of a table holds the rows' names.")] = None
+    columns: Annotated[str | None, reading("Which columns of a table are data: names with commas between.")] = None
     shape: Annotated[str | None, reading("Rows are images of this size, such as 16x16.")] = None
     mesh: Annotated[Path | None, reading("A surface whose vertices the columns are: GIFTI, VTK, PLY, OBJ or .npz.")] = None
     mask: Annotated[Path | None, reading("A NIfTI volume: voxels that are not 0 are the columns.")] = None
@@ -58,6 +59,7 @@ class Reading:
         """The file, with the options that were given."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         values["shape"], values["size"] = sizes(self.shape), sizes(self.size)
+        values["columns"] = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
         return Source(path, {name: value for name, value in values.items() if value is not None and value is not False})
 
 
