@@ -86,3 +86,16 @@ def test_a_checkpoint_needs_a_seed_and_a_folder(X, tmp_path):
         NoisyICA(3, checkpoint=tmp_path / "file.npz").fit(X)
     with pytest.raises(ValueError, match="there is no folder"):
         estimator(checkpoint=tmp_path / "nowhere" / "file.npz").fit(X)
+
+
+def test_interrupted_at_the_very_end(X, tmp_path, monkeypatch):
+    """Between the last iteration and the end of fit nothing is lost, either."""
+    path = tmp_path / "checkpoint.npz"
+    whole = estimator().fit(X)
+    ica = estimator(checkpoint=path)
+    monkeypatch.setattr(NoisyICA, "_finished", Stop(1, KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        ica.fit(X)
+    assert not hasattr(ica, "components_")
+    monkeypatch.undo()
+    same(whole, ica.fit(X))

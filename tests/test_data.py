@@ -624,7 +624,7 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
         ),
         (lambda folder: write_table(folder / "t.csv", X, range(5), range(12)), "there are 5 ids and 12 names"),
         (lambda folder: write_table(folder / "t.xls", X, range(6), range(12)), "written as .csv or .parquet"),
-        (lambda folder: write_table(folder / "t.csv", X[:, :2], range(6), ["id", "a"]), "must differ"),
+        (lambda folder: write_table(folder / "t.csv", X[:, :2], range(6), ["a", "a"]), "must differ"),
     ],
 )
 def test_what_cannot_be_written(tmp_path, call, message):
@@ -717,3 +717,12 @@ def test_sizes_that_are_refused():
 @pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(noisyica.data.__path__, "noisyica.data.")])
 def test_docstring_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_a_column_called_id_and_columns_called_alike(tmp_path):
+    path = write_table(tmp_path / "t.csv", X[:, :2], [f"s{i}" for i in range(6)], ["id", "id_0"])
+    assert path.read_text().startswith("id_1,id,id_0\ns0,")
+    np.testing.assert_array_equal(read(path).X, X[:, :2])
+    (tmp_path / "alike.csv").write_text("a,a,c\n1,2,3\n4,5,6\n")
+    with pytest.raises(ValueError, match="2 columns 'a'"):
+        read(tmp_path / "alike.csv")

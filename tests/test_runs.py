@@ -111,7 +111,13 @@ def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):
         result = call("fit", folder / "rows.csv", *SETTINGS, "-o", tmp_path, *more)
         assert result.exit_code == 1
         assert "is not empty" in result.output
+    result = call("fit", folder / "rows.csv", "-p", "2", "--prior", "gauss", "-o", folder / "run", "--overwrite")
+    assert result.exit_code == 1
+    assert call("fit", "--resume", folder / "run", "--max-iter", "9").exit_code == 1  # a run has its own options
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    np.save(folder / "constant.npy", np.ones((9, 12)))
+    assert call("fit", folder / "constant.npy", "-o", folder / "run", "--overwrite").exit_code == 1  # refused by fit: the run stays
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
     before = (folder / "run" / "model.npz").read_bytes()
     assert call("fit", "--resume", folder / "run").exit_code == 0  # nothing left to do
     assert (folder / "run" / "model.npz").read_bytes() == before
@@ -143,7 +149,7 @@ def test_errors_leave_nothing(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
     (folder / "constant.csv").write_text("a,b\n" + "1,2\n" * 5)
     (folder / "holes.csv").write_text("a,b\n1,\n2,\n3,\n")
-    result = call("fit", *(["-o", "new"] if "-o" not in arguments else []), *arguments)
+    result = call("fit", *([] if {"-o", "--resume"} & set(arguments) else ["-o", "new"]), *arguments)
     assert result.exit_code == 1, result.output
     assert any(word in " ".join(result.output.split()) for word in message.split("|")), result.output
     assert "Traceback" not in result.output

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ INTERVAL, SHARE = 0.5, 0.05
 
 def identity(settings: dict[str, Any], *arrays: np.ndarray | None) -> str:
     """A digest of what decides a fit: settings and data. A fit goes on from a checkpoint with the same one only."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps([version("noisyica"), settings], sort_keys=True).encode())
     for array in arrays:
         if array is not None:
             digest.update(f"{array.shape}{array.dtype}".encode())
@@ -69,7 +70,3 @@ class Checkpoint:
         storage.write(self.path, arrays, {"checkpoint": self._identity, "monitors": [vars(one) for one in monitors]})
         end = time.monotonic()
         self._next = end + max(INTERVAL, (end - begun) / SHARE)
-
-    def remove(self) -> None:
-        """The fit has ended: nothing is left to go on with."""
-        self.path.unlink(missing_ok=True)

@@ -150,6 +150,19 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     (5, 10)
     """
 
+    mixing_: np.ndarray
+    components_: np.ndarray
+    mean_: np.ndarray
+    noise_variance_: Any
+    prior_: Prior
+    explained_variance_: np.ndarray
+    explained_variance_ratio_: np.ndarray
+    stability_: np.ndarray
+    history_: dict[str, np.ndarray]
+    n_iter_: int
+    converged_: bool
+    convergence_time_: int
+
     def __init__(
         self,
         n_components: int | str = "auto",
@@ -200,7 +213,6 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     # ------------------------------------------------------------------------------------------------------- fit
 
-    @double_precision
     def fit(self, X: Any, y: Any = None, **options: Any) -> NoisyICA:
         """Learn the components.
 
@@ -217,17 +229,25 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -------
         self
         """
+        self._fit(X, options)
+        if self.checkpoint is not None:  # the fit has ended: nothing is left to go on with
+            Path(self.checkpoint).unlink(missing_ok=True)
+        return self
+
+    @double_precision
+    def _fit(self, X: Any, options: dict[str, Any]) -> None:
+        """Learn; the checkpoint, if there is one, stays."""
         self._check_parameters()
-        self._forget()
         task = self._task(X, options)
         runs, monitors, interrupted = self._learn(task)
         best = int(np.nanargmax([task.score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
-        self._finish(runs[best], task)
-        self.converged_ = monitors[best].done
-        self._training = (task.original, task.weight, task.settings.free_mean, task.settings.hidden)
+        learnt = self._finished(runs[best], task) | {"converged_": monitors[best].done}
         if self.n_init > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
-            self.stability_ = similarity(self.mixing_, others)
+            learnt["stability_"] = similarity(learnt["mixing_"], others)
+        self._forget()
+        self._training = (task.original, task.weight, task.settings.free_mean, task.settings.hidden)
+        self.__dict__.update(learnt)  # all of it, or nothing where it is interrupted
         if interrupted:
             raise KeyboardInterrupt(f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator has what was learnt.")
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter  # rather than ended by a callback
@@ -235,9 +255,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return self
 
     def _task(self, X: Any, options: dict[str, Any]) -> _Task:
         """The rows in units of their own, and all that is decided before a start is looked for."""
@@ -288,22 +307,20 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 begun, monitors = found
             runs, interrupted = begun, False
             try:
-                for runs in learning.learn(task.data, begun, task.key, task.settings, task.schedule, self.max_iter):
-                    self._check_alive(runs)
-                    reporter.update(int(runs[0].state.t), self._note(runs[0], task))
-                    if self._at_end(runs, monitors, task):
-                        break
-                    if file is not None:
-                        file.save(runs, monitors)
+                if found is None or not _at_rest(begun, monitors):
+                    for runs in learning.learn(task.data, begun, task.key, task.settings, task.schedule, self.max_iter):
+                        self._check_alive(runs)
+                        reporter.update(int(runs[0].state.t), self._note(runs[0], task))
+                        if self._at_end(runs, monitors, task):
+                            break
+                        if file is not None:
+                            file.save(runs, monitors)
             except KeyboardInterrupt:
                 if not runs[0].history:  # nothing was learnt yet
                     raise
                 interrupted = not _at_rest(runs, monitors)
         if file is not None:
-            if interrupted:
-                file.save(runs, monitors, now=True)
-            else:
-                file.remove()
+            file.save(runs, monitors, now=True)
         return runs, monitors, interrupted
 
     def _at_end(self, runs: list[Run], monitors: list[Monitor], task: _Task) -> bool:
@@ -327,7 +344,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if not folder.is_dir():
             raise ValueError(f"checkpoint={os.fspath(self.checkpoint)!r}: there is no folder {folder}.")
         settings, init = self._plain_settings()
-        passing = ("verbose", "checkpoint", "transform_algorithm", "warm_start")  # what does not change where a run goes
+        passing = ("verbose", "checkpoint", "transform_algorithm")  # what does not change where a run goes
         settings = {name: value for name, value in settings.items() if name not in passing}
         return Checkpoint(self.checkpoint, identity(settings, task.original, task.weight, init))
 
@@ -407,6 +424,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         draws = self.n_draws
         if not (_is_count(draws) or (isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws)))):
             raise ValueError(f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}.")
+        priors.get(self.prior)
+        if isinstance(self.init, str) and self.init not in initialise.METHODS:
+            names = ", ".join(repr(m) for m in initialise.METHODS)
+            raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be a function of the iteration and the model; got {self.callback!r}.")
         for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
@@ -425,9 +446,6 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             if A.shape != shape:
                 raise ValueError(f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}.")
             return [_start(task, "pca")._replace(A=jnp.asarray(A))]
-        if self.init not in initialise.METHODS:
-            names = ", ".join(repr(m) for m in initialise.METHODS)
-            raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
         return [_start(task, method) for method in (task.prior.starts if self.init == "auto" else (self.init,))]
 
     def _warm(self, task: _Task, asked: bool) -> list[Parameters]:
@@ -451,8 +469,8 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         parts: Any = (A, mean, noise, self.prior_.rescaled(unit) if asked else prior)
         return [cast(Parameters(*parts), float)]
 
-    def _finish(self, run: Run, task: _Task) -> None:
-        """Back to the units of X; sort the components, fix their signs and keep the history."""
+    def _finished(self, run: Run, task: _Task) -> dict[str, Any]:
+        """What was learnt, in the units of X: components sorted, their signs fixed, and the history."""
         model, unit = task.model(run.state.estimate), task.unit
         total = float((np.asarray(task.data.blocks.sum_xx).sum(0) / task.seen).sum())
         statistics = run.state.statistics
@@ -464,16 +482,18 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if model.prior.symmetric:
             peak = A[np.abs(A).argmax(0), np.arange(A.shape[1])]
             A = A * np.where(peak < 0, -1.0, 1.0)
-        self.mixing_ = A
-        self.components_ = A.T
-        self.mean_ = model.mean
-        self.noise_variance_ = model.noise_variance
-        self.prior_ = model.prior.reordered(order)
-        self.explained_variance_ = explained
-        self.explained_variance_ratio_ = explained / unit / unit / total
-        self.n_iter_: int = int(run.state.t)
-        self.history_ = _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order)
-        self.convergence_time_ = convergence_time(run.history["sketch"])
+        return {
+            "mixing_": A,
+            "components_": A.T,
+            "mean_": model.mean,
+            "noise_variance_": model.noise_variance,
+            "prior_": model.prior.reordered(order),
+            "explained_variance_": explained,
+            "explained_variance_ratio_": explained / unit / unit / total,
+            "n_iter_": int(run.state.t),
+            "history_": _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order),
+            "convergence_time_": convergence_time(run.history["sketch"]),
+        }
 
     def _supported(self, mixing: Any, explained: np.ndarray) -> np.ndarray:
         """Which components to keep: all, unless their number was left to the data, which switch superfluous columns of a hidden A off.

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from noisyica.priors import Prior
 
@@ -32,10 +33,11 @@ def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:
     if not missing.any():
         return X
     filled = np.where(missing, np.nan_to_num(np.nanmean(X, 0)), X)
-    for _ in range(rounds):
-        rank = count_above_noise(filled)
-        directions = principal(filled)[1][:, :rank]
-        filled = np.where(missing, filled @ directions @ directions.T, X)
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        for _ in range(rounds):
+            rank = count_above_noise(filled)
+            directions = principal(filled)[1][:, :rank]
+            filled = np.where(missing, filled @ directions @ directions.T, X)
     return filled
 
 

@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from threadpoolctl import threadpool_limits
 
 from noisyica import enumeration
 from noisyica._array import Compiled, cast, double_precision, to_numpy
@@ -155,10 +156,11 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
     count, d, size = data.sizes
     p = parameters.A.shape[1]
     latent = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), parameters.prior.blank(p, size, settings.dtype))
-    if parameters.prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
-        latent = parameters.prior.with_offset(latent, np.asarray(data.blocks.x).mean(1))
     parameters = to_numpy(parameters)
-    latent = parameters.prior.with_coefficients(latent, _linear(data, parameters, settings.dtype))
+    offset = np.asarray(data.blocks.x).mean(1) if parameters.prior.has_offset else np.zeros((count, 1))
+    if parameters.prior.has_offset:  # the prior's offsets may be far from the data: begin with the rows' means
+        latent = parameters.prior.with_offset(latent, offset)
+    latent = parameters.prior.with_coefficients(latent, _linear(data, parameters, offset, settings.dtype))
     if settings.hidden:
         parameters = parameters._replace(tau2=np.square(parameters.A).mean(0) + data.floor)
     if settings.diagonal:
@@ -171,7 +173,7 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
     return Run(state._replace(home=(np.zeros((), int), *state[1:5])) if settings.bounded else state, {})
 
 
-def _linear(data: Data, parameters: Parameters, dtype: str) -> np.ndarray:
+def _linear(data: Data, parameters: Parameters, offset: np.ndarray, dtype: str) -> np.ndarray:
     """The coefficients that a normal prior would give, (blocks, p, rows).
 
     Sweeps from zeros would let the first components take what belongs to the others wherever columns are nearly parallel, as those of
@@ -179,8 +181,10 @@ def _linear(data: Data, parameters: Parameters, dtype: str) -> np.ndarray:
     """
     A, weight = parameters.A, 1 / np.broadcast_to(parameters.sigma2, len(parameters.A))
     precision = (A.T * weight) @ A + np.eye(A.shape[1]) / parameters.prior.variance()
-    solve = np.linalg.solve(precision, A.T * weight).astype(dtype)
-    return np.stack([solve @ (np.asarray(x) - parameters.mean[:, None].astype(dtype)) for x in data.blocks.x])
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        solve = np.linalg.solve(precision, A.T * weight).astype(dtype)
+        centre = parameters.mean.astype(dtype)[:, None]
+        return np.stack([solve @ (np.asarray(x) - centre - m.astype(dtype)) for x, m in zip(data.blocks.x, offset, strict=True)])
 
 
 def _first_statistics(state: State, data: Data, settings: Settings) -> tuple[Statistics, Array]:
@@ -445,7 +449,7 @@ def learn(
     done = int(begun[0].state.t)
     with ThreadPoolExecutor(len(groups)) as pool:
         while done < max_iter:
-            now = min(length if done else 10, max_iter - done)  # a first look soon, to tell how long it will take
+            now = min(length if done else min(length, 10), max_iter - done)  # a first look soon, to tell how long it will take
             go = double_precision(functools.partial(_Group.advance, data=data, how=(schedule, settings, length), now=now, quick=quick))
             list((pool.map if len(groups) > 1 else map)(go, groups))
             done += now

@@ -27,7 +27,6 @@ class Monitor:
         now = len(signal)
         if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
             return self.done
-        self.seen = now
         half = max(self.WINDOW, (now - self.burn_in) * 2 // 3) // 2
         window = signal[-2 * half :].reshape(2, half, -1)
         means = window.mean(1)
@@ -35,6 +34,7 @@ class Monitor:
         drift = np.sqrt(np.square((means[1] - means[0]) / unit).mean())
         self.agreed = self.agreed + 1 if drift < 1 else 0
         self.done = self.agreed >= self.PATIENCE
+        self.seen = now
         return self.done
 
 

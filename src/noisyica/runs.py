@@ -24,7 +24,9 @@ import platform
 import re
 import shutil
 import time
+import uuid
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,12 +36,15 @@ import numpy as np
 from noisyica import data as readers
 from noisyica import report, storage
 from noisyica.data import Data
+from noisyica.data.files import need
 from noisyica.estimator import NoisyICA
 
 RECORD, MODEL, HISTORY, REPORT, CHECKPOINT, COMPONENTS = (
     "run.json", "model.npz", "history.csv", "report.html", "checkpoint.npz", "components",
 )  # fmt: skip
 COEFFICIENTS = "coefficients"
+OWN = (RECORD, MODEL, HISTORY, REPORT, CHECKPOINT, COMPONENTS, f"{COEFFICIENTS}.*", f".*{storage.TEMPORARY}")
+"""What a run leaves in its folder."""
 TABLES = ("npz", "csv", "parquet")
 """Formats of the coefficients."""
 
@@ -110,16 +115,14 @@ def start(
     """Fit the data and leave everything in a new folder; nothing is left where the data or the settings are refused."""
     if table not in TABLES:
         raise ValueError(f"Coefficients are written as {', '.join(TABLES)}, not as {table!r}.")
-    estimator = NoisyICA(**settings)
-    estimator._check_parameters()
+    if table == "parquet":
+        need("pyarrow", "parquet")
+    NoisyICA(**settings)._check_parameters()
     _refuse_occupied(folder, overwrite)
     data = source.read()
-    new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    _clear(folder)
     record = Record(
         status="running",
-        source=Source(source.path.resolve(), {name: _absolute(value) for name, value in source.options.items()}),
+        source=Source(_absolute(source.path), {name: _absolute(value) for name, value in source.options.items()}),
         settings=settings,
         table=table,
         page=page,
@@ -128,15 +131,20 @@ def start(
         begun=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
     )
+    before = _aside(folder)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         record.write(folder)
         return _go_on(folder, record, data)
     except BaseException:
         if not _worth_keeping(folder):
-            _clear(folder)
-            if new:
-                folder.rmdir()
+            shutil.rmtree(folder, ignore_errors=True)
+            if before is not None:
+                before.rename(folder)
         raise
+    finally:
+        if before is not None and before.exists():
+            shutil.rmtree(before)
 
 
 def resume(folder: Path) -> Outcome:
@@ -200,17 +208,19 @@ def _go_on(folder: Path, record: Record, data: Data) -> Outcome:
         estimator = NoisyICA(**record.settings, checkpoint=folder / CHECKPOINT)
         interrupted = False
         try:
-            estimator.fit(data.X)
+            estimator._fit(data.X, {})
         except KeyboardInterrupt:
             if not hasattr(estimator, "components_"):
                 raise
             interrupted = True
         estimator.checkpoint = None
+        (folder / REPORT).unlink(missing_ok=True)  # of an earlier, interrupted model
         estimator.save(folder / MODEL)
         _write_history(folder / HISTORY, estimator.history_)
         now = reached("interrupted" if interrupted else "fitted")
         if interrupted:
             return Outcome(folder, estimator, now)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
     beta = estimator.transform(data.X)
     write_coefficients(folder / f"{COEFFICIENTS}.{record.table}", beta, data.ids, estimator.get_feature_names_out())
     _write_components(folder / COMPONENTS, estimator, data, record.source.path)
@@ -222,19 +232,22 @@ def _go_on(folder: Path, record: Record, data: Data) -> Outcome:
 def _refuse_occupied(folder: Path, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder for the run.")
-    if not folder.exists() or not any(folder.iterdir()):
+    found = [path.name for path in folder.iterdir()] if folder.exists() else []
+    if not found:
         return
-    if not (folder / RECORD).exists():
-        raise ValueError(f"{folder} is not empty, and not the folder of a run: name another.")
+    if not all(any(fnmatch(name, pattern) for pattern in OWN) for name in found):
+        raise ValueError(f"{folder} is not empty, and has more in it than a run leaves: name another.")
     if not overwrite:
         raise ValueError(f"{folder} holds a run already: name another folder, go on with it (--resume), or replace it (--overwrite).")
 
 
-def _clear(folder: Path) -> None:
-    """Remove all that a run may have left in a folder."""
-    patterns = (RECORD, MODEL, HISTORY, REPORT, CHECKPOINT, COMPONENTS, f"{COEFFICIENTS}.*", f".*{storage.TEMPORARY}")
-    for path in [path for pattern in patterns for path in folder.glob(pattern)]:
-        _remove(path)
+def _aside(folder: Path) -> Path | None:
+    """Move a run that is to be replaced out of the way, till the new one has learnt something."""
+    if not folder.exists():
+        return None
+    before = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.replaced")
+    folder.rename(before)
+    return before
 
 
 def _remove(path: Path) -> None:
@@ -249,7 +262,8 @@ def _worth_keeping(folder: Path) -> bool:
 
 
 def _absolute(value: Any) -> Any:
-    return os.fspath(value.resolve()) if isinstance(value, Path) else value
+    """Not resolved: a link may have another ending than what it points to."""
+    return Path(os.path.abspath(value)) if isinstance(value, Path) else value
 
 
 def _same_data(record: Record) -> Data:

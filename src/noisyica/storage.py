@@ -32,6 +32,8 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         with temporary.open("xb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from jax.errors import JaxRuntimeError
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -61,6 +62,7 @@ def demo(
 @app.command(no_args_is_help=True)
 @grouped
 def fit(
+    context: typer.Context,
     data: Annotated[Path | None, typer.Argument(help="A file or folder of data, a row for each observation.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the run.")] = Path("noisyica-run"),
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, which was interrupted.")] = None,
@@ -87,6 +89,9 @@ def fit(
         if (data is None) == (resume is None):
             raise ValueError("Give either data to fit, or --resume with the folder of a run.")
         if resume is not None:
+            others = [name for name in context.params if name != "resume" and _was_given(context, name)]
+            if others:
+                raise ValueError(f"--resume goes on with the options of the run: leave out {', '.join(others)}.")
             outcome = runs.resume(resume)
         else:
             assert data is not None
@@ -233,19 +238,25 @@ def compare(
 app.command(no_args_is_help=True)(reproduce)
 
 
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 @contextlib.contextmanager
 def _plain_errors() -> Iterator[None]:
     """Errors of the user's making end in one line, not a traceback; warnings, too, are one line."""
 
     def one_line(message: Any, *_: Any, **__: Any) -> None:
-        Console(stderr=True).print(f"[yellow]Warning:[/yellow] {escape(str(message))}", highlight=False)
+        Console(stderr=True).print(f"[yellow]Warning:[/yellow] {escape(str(message))}", highlight=False, soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = one_line
         try:
             yield
-        except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-            Console(stderr=True).print(f"[red]Error:[/red] {escape(str(error) or type(error).__name__)}", highlight=False, soft_wrap=True)
+        except (ValueError, TypeError, OSError, ImportError, MemoryError, JaxRuntimeError) as error:
+            text = " ".join(str(error).split()) or type(error).__name__
+            Console(stderr=True).print(f"[red]Error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             Console(stderr=True).print("Interrupted.")

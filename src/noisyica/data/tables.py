@@ -208,6 +208,7 @@ def _assemble(
     if not used:
         raise BadFile(f"{path} has no columns of numbers to use.")
     rest = sorted({*numeric, *text} - {*used, given})
+    _check_different(path, [names[j] for j in used])
     _check_different(path, [names[j] for j in rest])
     X = np.empty((count, len(used)), np.result_type(*(numeric[j] for j in used)))
     for k, j in enumerate(used):

@@ -102,7 +102,7 @@ def write_table(
     values : (n, k) ndarray
         The numbers, which :func:`read` gives back exactly.
     ids : sequence of length n
-        The rows' names, in the column "id".
+        The rows' names, in the column "id" ("id_0" if there is a column of that name).
     names : sequence of length k
         The other columns' names.
 
@@ -124,9 +124,10 @@ def write_table(
     numbers = numbers.astype(np.uint8) if numbers.dtype.kind == "b" else numbers
     if numbers.shape != (len(ids), len(names)):
         raise ValueError(f"The table has shape {numbers.shape}, but there are {len(ids)} ids and {len(names)} names of columns.")
-    columns = ["id", *map(str, names)]
+    columns = [str(name) for name in names]
     if len(set(columns)) != len(columns):
-        raise ValueError('The columns\' names must differ from each other and from "id".')
+        raise ValueError("The columns' names must differ from each other.")
+    columns.insert(0, next(name for name in ("id", *(f"id_{i}" for i in range(len(columns) + 1))) if name not in columns))
     rows = [str(name) for name in ids]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix.lower() == ".parquet":

@@ -105,7 +105,7 @@ class Prior:
         """The random offset of each row, (n,); zero for most priors."""
         return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
 
-    def with_offset(self, latent: Any, offset: Array) -> Any:
+    def with_offset(self, latent: Any, offset: Any) -> Any:
         """The latent variables with other offsets, for priors that have them."""
         raise NotImplementedError
 
