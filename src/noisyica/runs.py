@@ -131,7 +131,7 @@ def start(
         begun=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
     )
-    before = _aside(folder)
+    new, before = not folder.exists(), _aside(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         record.write(folder)
@@ -141,6 +141,8 @@ def start(
             shutil.rmtree(folder, ignore_errors=True)
             if before is not None:
                 before.rename(folder)
+            elif not new:
+                folder.mkdir()
         raise
     finally:
         if before is not None and before.exists():
@@ -243,7 +245,7 @@ def _refuse_occupied(folder: Path, overwrite: bool) -> None:
 
 def _aside(folder: Path) -> Path | None:
     """Move a run that is to be replaced out of the way, till the new one has learnt something."""
-    if not folder.exists():
+    if not folder.exists() or not any(folder.iterdir()):
         return None
     before = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.replaced")
     folder.rename(before)
