@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from collections.abc import Callable
@@ -310,7 +311,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 if found is None or not _at_rest(begun, monitors):
                     for runs in learning.learn(task.data, begun, task.key, task.settings, task.schedule, self.max_iter):
                         self._check_alive(runs)
-                        reporter.update(int(runs[0].state.t), self._note(runs[0], task))
+                        reporter.update(int(runs[0].state.t), functools.partial(self._note, runs[0], task))
                         if self._at_end(runs, monitors, task):
                             break
                         if file is not None:

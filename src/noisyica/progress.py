@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar
 
@@ -27,8 +28,8 @@ class Reporter:
     def __enter__(self) -> Reporter:
         return self
 
-    def update(self, done: int, note: str = "") -> None:
-        """Say that ``done`` of ``total`` is done."""
+    def update(self, done: int, note: str | Callable[[], str] = "") -> None:
+        """Say that ``done`` of ``total`` is done; a ``note`` that takes time to make is asked for where it is shown."""
         if not self._enabled or time.monotonic() - self._begun < DELAY:
             return
         if self._bar is None:
@@ -39,7 +40,7 @@ class Reporter:
             self._bar = Progress(*columns, TextColumn("{task.fields[note]}"), console=self._console, transient=True)
             self._bar.start()
             self._task = self._bar.add_task(self._title, total=self._total, note="")
-        self._bar.update(self._task, completed=done, note=note)
+        self._bar.update(self._task, completed=done, note=note if isinstance(note, str) else note())
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
         if self._bar is not None:
