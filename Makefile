@@ -49,5 +49,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing noisyica into $(VENV) (this can take a minute) ..."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -e '.[dev]' -c constraints.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt
 	@touch $@
