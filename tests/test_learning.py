@@ -11,7 +11,7 @@ from noisyica.learning import Schedule, _padded
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
-@pytest.mark.parametrize("name", some_slow(TRUE_PRIORS, "eg", "et", "te", "teoff"))
+@pytest.mark.parametrize("name", some_slow(TRUE_PRIORS, "eg", "ebg", "et", "te", "teoff"))
 def test_recovers_what_was_simulated(name):
     model, X = simulate(name)
     ica = NoisyICA(4, prior=name, tol=0, random_state=0).fit(X)

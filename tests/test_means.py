@@ -41,6 +41,7 @@ def test_only_locations_can_be_shifted():
             NoisyICA(2, prior=prior, mean="shift").fit(X)
 
 
+@pytest.mark.slow
 def test_offset_is_learnt(tmp_path):
     model, X = data(priors.Offset(priors.BernoulliGaussian(0.4), 3.0))
     ica = NoisyICA(P, mean="offset", max_iter=600, tol=0, random_state=0).fit(X)

@@ -51,6 +51,7 @@ def test_grid_search():
     assert search.best_params_ == {"n_components": 2}
 
 
+@pytest.mark.slow
 def test_bic_finds_the_number_of_components_and_pictures_it():
     X, _ = Model(INTERVALS, noise_variance=0.25, prior=priors.BernoulliGaussian(0.5, shift=2.0)).sample(400, random_state=0)
     result = noisyica.select(X, n_components=[5, 3, 4], priors="bg", mean="shift", max_iter=300, random_state=0, verbose=False)
