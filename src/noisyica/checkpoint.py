@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from noisyica import storage
+from noisyica.data.rows import fingerprint
 from noisyica.learning import Run, State
 from noisyica.monitor import Monitor
 
@@ -27,12 +28,8 @@ INTERVAL, SHARE = 0.5, 0.05
 
 def identity(settings: dict[str, Any], *arrays: np.ndarray | None) -> str:
     """A digest of what decides a fit: settings and data. A fit goes on from a checkpoint with the same one only."""
-    digest = hashlib.sha256(json.dumps([version("noisyica"), settings], sort_keys=True).encode())
-    for array in arrays:
-        if array is not None:
-            digest.update(f"{array.shape}{array.dtype}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    prints = [None if array is None else fingerprint(array) for array in arrays]
+    return hashlib.sha256(json.dumps([version("noisyica"), settings, prints], sort_keys=True).encode()).hexdigest()
 
 
 class Checkpoint:

@@ -152,7 +152,7 @@ def prepare(X: np.ndarray, dtype: str, weights: np.ndarray | None = None) -> Dat
 
 
 def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
-    """A run before the first iteration. Nothing here is compiled: the first sweep replaces the latent variables in any case."""
+    """A run before the first iteration. Nothing here is compiled."""
     count, d, size = data.sizes
     p = parameters.A.shape[1]
     latent = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), parameters.prior.blank(p, size, settings.dtype))

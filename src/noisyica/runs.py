@@ -70,8 +70,8 @@ class Record(NamedTuple):
     shape: tuple[int, int]
     fingerprint: str
     begun: str
+    versions: dict[str, str]
     seconds: float = 0.0
-    versions: dict[str, str] = {}  # noqa: RUF012
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""
