@@ -1,10 +1,13 @@
 """Variants of the mean (shifted coefficients, random offsets) and parameters that are each component's own."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from noisyica import Model, NoisyICA, laws, priors
+from noisyica import Model, NoisyICA, laws, learning, priors
+from noisyica._array import cast
+from noisyica.statistics import Parameters
 from tests.tools import matched_cosine, some_slow
 
 N, D, P = 1000, 20, 3
@@ -56,10 +59,16 @@ def test_offset_is_learnt(tmp_path):
         priors.Offset("teoff")
 
 
-def test_large_offsets_are_told_from_coefficients():
-    model, X = data(priors.Offset(priors.BernoulliGaussian(0.4), 20.0))
-    ica = NoisyICA(P, mean="offset", max_iter=300, tol=0, random_state=0).fit(X)
-    assert ica.noise_variance_ == pytest.approx(0.25, rel=4 * np.sqrt(2 / (N * (D - P - 1))))
+def test_sweeps_begin_with_coefficients_that_know_no_offset():
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(50, 8)), rng.normal(size=(8, 2))
+    settings = learning.Settings("saem", "gibbs", False, False, "float64")
+    with jax.enable_x64(True):
+        start = cast(Parameters(A, np.zeros(8), 0.5, priors.Offset(priors.BernoulliGaussian(0.5), 20.0)), float)
+        offset = 20 * rng.laplace(size=50)
+        plain, moved = (learning.begin(learning.prepare(x, "float64"), start, settings).state.latent for x in (X, X + offset[:, None]))
+    np.testing.assert_allclose(moved.inner[..., :50], plain.inner[..., :50], atol=1e-10)
+    np.testing.assert_allclose(moved.mu[..., :50] - plain.mu[..., :50], offset[None])
 
 
 def test_components_have_their_own_parameters(tmp_path):
