@@ -235,7 +235,7 @@ def test_a_page_a_table_and_figures(pages):
             assert min(image.size) > 200
         assert (folder / f"{name}.png").stat().st_size < 200_000
     assert "noise variance" in output
-    assert len((folder / ".cache" / "images.jsonl").read_text().splitlines()) == 12
+    assert len((folder / ".cache" / "images.jsonl").read_text().splitlines()) == 16
 
 
 @pytest.mark.parametrize(

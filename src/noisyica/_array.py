@@ -68,27 +68,35 @@ class Compiled:
 
     @functools.cached_property
     def _full(self) -> Callable[..., Any]:
-        return jax.jit(self.function, static_argnames=self.static_argnames)
+        return jax.jit(self.function, static_argnames=self.static_argnames, compiler_options=_accepted(_WIDE))
 
     @functools.cached_property
     def _quick(self) -> Callable[..., Any]:
-        return jax.jit(self.function, static_argnames=self.static_argnames, compiler_options=_quick_options())
+        return jax.jit(self.function, static_argnames=self.static_argnames, compiler_options=_accepted(_WIDE, _SHORT))
 
     def __call__(self, *args: Any, quick: bool) -> Any:
         return (self._quick if quick else self._full)(*args)
 
 
+_WIDE = ("xla_cpu_prefer_vector_width", 512)
+"""Draws are up to a quarter faster with vectors of 512 bits, where there are such; XLA's own choice is 256."""
+
+_SHORT = ("xla_cpu_use_fusion_emitters", False)
+
+
 @functools.cache
-def _quick_options() -> dict[str, Any] | None:
-    """What tells XLA to leave its fusion emitters out; nothing where there is no such option."""
-    options = {"xla_cpu_use_fusion_emitters": False}
-    if jax.default_backend() != "cpu":
-        return None
+def _accepted(*options: tuple[str, Any]) -> dict[str, Any]:
+    """Those of the compiler's options that it knows: they come and go with its versions."""
+    return {name: value for name, value in options if jax.default_backend() == "cpu" and _knows(name, value)}
+
+
+@functools.cache
+def _knows(name: str, value: Any) -> bool:
     try:
-        jax.jit(lambda: jnp.zeros(()), compiler_options=options)()
+        jax.jit(lambda: jnp.zeros(()), compiler_options={name: value})()
     except Exception:  # jaxlib's own error type has moved from one version to the next
-        return None
-    return options
+        return False
+    return True
 
 
 def uniforms(key: jax.Array, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[jax.Array, ...]:

@@ -159,7 +159,6 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     explained_variance_: np.ndarray
     explained_variance_ratio_: np.ndarray
     stability_: np.ndarray
-    history_: dict[str, np.ndarray]
     n_iter_: int
     converged_: bool
     convergence_time_: int
@@ -384,7 +383,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _forget(self) -> None:
         """What an earlier fit left that this one may not."""
-        for name in ("stability_", "_training", "_standard_errors"):
+        for name in ("stability_", "history_", "_training", "_standard_errors"):
             self.__dict__.pop(name, None)
 
     def _settings(self, prior: Prior, p: int, free_mean: bool, missing: bool) -> Settings:
@@ -471,7 +470,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return [cast(Parameters(*parts), float)]
 
     def _finished(self, run: Run, task: _Task) -> dict[str, Any]:
-        """What was learnt, in the units of X: components sorted, their signs fixed, and the history."""
+        """What was learnt, in the units of X: components sorted, their signs fixed, and the record of the run."""
         model, unit = task.model(run.state.estimate), task.unit
         total = float((np.asarray(task.data.blocks.sum_xx).sum(0) / task.seen).sum())
         statistics = run.state.statistics
@@ -492,7 +491,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             "explained_variance_": explained,
             "explained_variance_ratio_": explained / unit / unit / total,
             "n_iter_": int(run.state.t),
-            "history_": _history(run.history, to_numpy(run.state.parameters.prior), unit, A.shape[0], order),
+            "_record": (_shown(run.history), to_numpy(run.state.parameters.prior), unit, A.shape[0], order),
             "convergence_time_": convergence_time(run.history["sketch"]),
         }
 
@@ -512,6 +511,12 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """The fitted parameters as a :class:`noisyica.Model`."""
         check_is_fitted(self)
         return Model(self.mixing_, self.mean_, self.noise_variance_, self.prior_)
+
+    @functools.cached_property
+    def history_(self) -> dict[str, np.ndarray]:
+        """What was recorded of each iteration. It is put together when first asked for, which may take as long as a small fit."""
+        check_is_fitted(self)
+        return _history(*self._record)
 
     @property
     def standard_errors_(self) -> dict[str, np.ndarray]:
@@ -775,6 +780,11 @@ def _model(parameters: Parameters, centre: np.ndarray, unit: float) -> Model:
     return Model(A * unit, centre + mean * unit, noise, prior.rescaled(1 / unit))
 
 
+def _shown(raw: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The part of a run's record that people see."""
+    return {name: values for name, values in raw.items() if name not in ("signal", "sketch")}
+
+
 def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, order: np.ndarray) -> dict[str, np.ndarray]:
     """The trace in the units of X, the prior's parameters under their own names."""
     noise = np.maximum(raw["noise_variance"] * unit**2, np.finfo(float).tiny)
@@ -788,8 +798,9 @@ def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, orde
     }
     if "returns" in raw:
         table["returns"] = raw["returns"]
-    count = sum(name.startswith("prior") for name in raw)
-    found = [learning.prior_with(prior, [raw[f"prior{i}"][t] for i in range(count)]) for t in range(len(noise))]
+    structure = jax.tree.structure(prior)
+    leaves = [raw[f"prior{i}"] for i in range(len(jax.tree.leaves(prior)))]
+    found = [jax.tree.unflatten(structure, [leaf[t] for leaf in leaves]) for t in range(len(noise))]
     rows = [one.rescaled(1 / unit).reordered(order).parameters for one in found]
     for name in rows[0]:
         table[name] = np.array([row[name] for row in rows])

@@ -29,11 +29,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.flatten_util import ravel_pytree
 from threadpoolctl import threadpool_limits
 
 from noisyica import enumeration
 from noisyica._array import Compiled, cast, double_precision, to_numpy
-from noisyica.priors import Prior
 from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
 
 Array = jax.Array
@@ -167,7 +167,7 @@ def begin(data: Data, parameters: Parameters, settings: Settings) -> Run:
         parameters = parameters._replace(sigma2=np.broadcast_to(parameters.sigma2, (d,)))  # type: ignore[arg-type]
     x = None if data.blocks.observed is None else data.blocks.x
     state = State(np.zeros((), int), parameters, None, latent, x)  # type: ignore[arg-type]
-    shapes = jax.eval_shape(lambda state, data: _first_statistics(state, data, settings), state, data)
+    shapes = _first_statistics.eval_shape(state, data, settings)
     statistics, silence = jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), shapes)
     state = state._replace(statistics=statistics, signal=silence)
     return Run(state._replace(home=(np.zeros((), int), *state[1:5])) if settings.bounded else state, {})
@@ -187,6 +187,7 @@ def _linear(data: Data, parameters: Parameters, offset: np.ndarray, dtype: str) 
         return np.stack([solve @ (np.asarray(x) - centre - m.astype(dtype)) for x, m in zip(data.blocks.x, offset, strict=True)])
 
 
+@functools.partial(jax.jit, static_argnames="settings")  # never run, but its shapes are worked out once, not at each fit
 def _first_statistics(state: State, data: Data, settings: Settings) -> tuple[Statistics, Array]:
     prior = cast(state.parameters.prior, settings.dtype)
     first = jax.tree.map(lambda leaf: leaf[0], (state.latent, data.blocks))
@@ -227,16 +228,16 @@ def _advance(
     state: State, data: Data, key: Array, count: Array, schedule: Schedule, settings: Settings, length: int
 ) -> tuple[State, dict[str, Array]]:
     """Run ``count`` <= ``length`` iterations; also the trace of each, in arrays of ``length``."""
-    shapes = jax.eval_shape(trace, state)
-    record = jax.tree.map(lambda s: jnp.zeros((length, *s.shape), s.dtype), shapes)
+    # a trace is noted as one vector: each small array by itself would be one more thing to do, and to hand to another thread
+    flat, unravel = ravel_pytree(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(trace, state)))
 
-    def one(i: Array, carry: tuple[State, Any]) -> tuple[State, Any]:
+    def one(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, record = carry
         state = iteration(state, data, key, schedule, settings)
-        record = jax.tree.map(lambda r, value: r.at[i].set(value), record, trace(state))
-        return state, record
+        return state, record.at[i].set(ravel_pytree(trace(state))[0])
 
-    return lax.fori_loop(0, count, one, (state, record))
+    state, record = lax.fori_loop(0, count, one, (state, jnp.zeros((length, len(flat)))))
+    return state, jax.vmap(unravel)(record)
 
 
 advance = Compiled(_advance, ("settings", "length"))
@@ -253,13 +254,13 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     W = jnp.where(moves(t, settings), W, jnp.eye(len(found.b)))
     move = jax.vmap(lambda one: prior.transform(one, W.astype(settings.dtype)))
     latent = lax.cond(moves(t, settings), move, lambda latent: latent, latent)
-    found = transformed(found, W)
     if settings.hidden:
+        found = transformed(found, W)
         draw, mixing = draw_mixing(jax.random.fold_in(key, data.sizes[0]), found, parameters, data.rows, settings.free_mean)
         found = found._replace(mixing=mixing)
-    else:
-        statistics = transformed(statistics, W)  # A, a function of the average, has to follow
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
+    if not settings.hidden:
+        statistics = transformed(statistics, W)  # A, a function of the average, has to follow
     parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
     if prior.smooth and settings.algorithm not in ("em", "fam-em"):
         # let A turn first: fitted to mixtures of components, a law looks normal
@@ -477,26 +478,35 @@ class _Group:
         self._state, self._keys = states[0], keys[0]
         if self._count > 1:
             self._state, self._keys = jax.tree.map(lambda *leaves: np.stack(leaves), *states)._replace(t=states[0].t), jnp.stack(keys)
+        self._history: dict[str, np.ndarray] = {}
+        self._done = 0
         past = {name: np.stack([run.history[name] for run in begun]) for name in begun[0].history}
-        self._pieces: list[dict[str, np.ndarray]] = [past] if past else []
+        if past:
+            self._note(past, len(begun[0].history["signal"]))
 
     def advance(self, data: Data, how: tuple[Schedule, Settings, int], now: int, quick: bool) -> None:
         compiled = advance if self._count == 1 else advance_together
-        self._state, record = jax.block_until_ready(compiled(self._state, data, self._keys, jnp.asarray(now), *how, quick=quick))
-        history = {
-            name: np.asarray(values).reshape(self._count, how[-1], *values.shape[1 + (self._count > 1) :])
-            for name, values in record.items()
-        }
-        self._pieces.append({name: values[:, :now] for name, values in history.items()})
+        self._state, record = jax.block_until_ready(compiled(self._state, data, self._keys, now, *how, quick=quick))
+        self._note({name: np.asarray(values)[None] if self._count == 1 else np.asarray(values) for name, values in record.items()}, now)
+
+    def _note(self, record: dict[str, np.ndarray], count: int) -> None:
+        """Add the first ``count`` iterations of a record, (runs, iterations, ...), to the history."""
+        done = self._done
+        for name, new in record.items():
+            kept = self._history.get(name, new[:, :0])
+            if done + count > kept.shape[1]:  # room for as many again: what is there is copied seldom
+                kept = np.concatenate([kept[:, :done], np.empty((len(new), max(count, done), *new.shape[2:]), new.dtype)], axis=1)
+            kept[:, done : done + count] = new[:, :count]
+            self._history[name] = kept
+        self._done += count
 
     def runs(self) -> list[Run]:
         """The runs one by one."""
-        history = {name: np.concatenate([piece[name] for piece in self._pieces], axis=1) for name in self._pieces[0]}
         states = [self._state]
         if self._count > 1:
             alone = jax.tree.map(np.asarray, self._state._replace(t=()))  # type: ignore[arg-type]  # of which parts are views; t is common to all
             states = [jax.tree.map(lambda leaf, i=i: leaf[i], alone)._replace(t=self._state.t) for i in range(self._count)]
-        return [Run(one, {name: values[i] for name, values in history.items()}) for i, one in enumerate(states)]
+        return [Run(one, {name: values[i, : self._done] for name, values in self._history.items()}) for i, one in enumerate(states)]
 
 
 def best_start(
@@ -516,8 +526,3 @@ def _first_block(data: Data) -> Data:
     share = float(first.weight.sum())
     sums = {name: getattr(first, name) / share for name in ("weight", "sum_x", "sum_xx")}
     return data._replace(blocks=first._replace(**sums), rows=data.rows * share)
-
-
-def prior_with(prior: Prior, values: list[np.ndarray]) -> Prior:
-    """The prior with its leaves replaced (to read the history)."""
-    return jax.tree.unflatten(jax.tree.structure(prior), values)

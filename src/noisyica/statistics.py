@@ -219,8 +219,8 @@ def draw_mixing(key: Array, statistics: Statistics, parameters: Parameters, coun
     shrink = 1 / (s + noise)  # (d, p)
     mean = (count * (equations.cross @ turn) * shrink) @ turn.T
     spread = noise * shrink
-    (u,) = uniforms(key, 1, mean.shape, jnp.float32)
-    draw = mean + (jnp.sqrt(spread) * normal_quantile(u)) @ turn.T
+    (u,) = uniforms(key, 1, mean.T.shape, jnp.float32)  # the long axis last: it is the one that is vectorised
+    draw = mean + (jnp.sqrt(spread) * normal_quantile(u).T) @ turn.T
     variance = spread @ jnp.square(turn).T
     # E[(x - mean - A beta)^2] given beta: the residual of the means, the variance of A beta, and that of the mean
     residual = _residual(mean, equations) + ((spread * s).sum(1) + free_mean * noise[:, 0]) / count
