@@ -231,10 +231,14 @@ def _advance(
     # a trace is noted as one vector: each small array by itself would be one more thing to do, and to hand to another thread
     flat, unravel = ravel_pytree(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(trace, state)))
 
-    def one(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
-        state, record = carry
+    def turn(i: Array, state: State, record: Array) -> tuple[State, Array]:
         state = iteration(state, data, key, schedule, settings)
         return state, record.at[i].set(ravel_pytree(trace(state))[0])
+
+    def one(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+        # a branch that is always taken: XLA:CPU shares the many small steps of a loop's body out among threads, which costs small
+        # problems up to a third of their time, but leaves those of a branch together
+        return lax.cond(i >= 0, turn, lambda i, state, record: (state, record), i, *carry)
 
     state, record = lax.fori_loop(0, count, one, (state, jnp.zeros((length, len(flat)))))
     return state, jax.vmap(unravel)(record)
