@@ -4,20 +4,25 @@ import jax
 import numpy as np
 import pytest
 
-from noisyica import NoisyICA, learning, priors
+from noisyica import NoisyICA, estimator, learning, priors
 from noisyica.monitor import Monitor, convergence_time, similarity
 from tests.tools import matched_cosine, simulate
 
 
-def test_restarts_run_together_and_are_compared():
+def test_restarts_run_together_and_are_compared(monkeypatch):
+    scored = []
+    score = estimator._Task.score
+    monkeypatch.setattr(estimator._Task, "score", lambda *args: scored.append(score(*args)) or scored[-1])
     model, X = simulate("bg", n=400, d=16, p=3, sigma=0.5)
     ica = NoisyICA(3, n_init=4, tol=0, max_iter=300, random_state=0).fit(X)
+    assert len(scored) == 1  # the likelihood of one of the four serves all: they found the same
     assert ica.stability_.shape == (3, 3)
     assert ica.stability_.min() > 0.99
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
     # noise is all that there is: restarts find nothing in common
     noise = NoisyICA(3, n_init=4, tol=0, max_iter=60, random_state=0).fit(np.random.default_rng(0).normal(size=(400, 16)))
     assert noise.stability_.mean() < 0.9
+    assert len(scored) == 1 + 4
 
 
 @pytest.mark.parametrize("name", ["ifa"])

@@ -240,7 +240,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._check_parameters()
         task = self._task(X, options)
         runs, monitors, interrupted = self._learn(task)
-        best = int(np.nanargmax([task.score(run.state.estimate) for run in runs])) if len(runs) > 1 else 0
+        best = int(np.nanargmax(_scores(runs, task))) if len(runs) > 1 else 0
         learnt = self._finished(runs[best], task) | {"converged_": monitors[best].done}
         if self.n_init > 1:
             others = [np.asarray(run.state.estimate.A) for i, run in enumerate(runs) if i != best]
@@ -717,6 +717,26 @@ def _at_rest(runs: list[Run], monitors: list[Monitor]) -> bool:
     """Whether all runs have converged. (Asking twice changes nothing.)"""
     looks = [monitor.converged(run.history["signal"]) for monitor, run in zip(monitors, runs, strict=True)]
     return all(looks)
+
+
+def _scores(runs: list[Run], task: _Task) -> list[float]:
+    """The likelihood of each run, worked out once for those that found the same: it takes as long as a tenth of a run."""
+    scores: list[float] = []
+    for i, run in enumerate(runs):
+        twins = (score for other, score in zip(runs[:i], scores, strict=True) if _agree(run.state.estimate, other.state.estimate))
+        twin = next(twins, None)
+        scores.append(task.score(run.state.estimate) if twin is None else twin)
+    return scores
+
+
+def _agree(one: Parameters, other: Parameters) -> bool:
+    """Whether two runs found the same components, up to order and sign, and the same noise."""
+    values = [np.asarray(value) for value in (one.A, other.A, one.sigma2, other.sigma2)]
+    if not all(np.isfinite(value).all() for value in values):
+        return False
+    A, B, noise, other_noise = values
+    close = np.abs(np.log(noise / other_noise)).max() < 0.01
+    return bool(close) and bool(similarity(A, [B]).min() > 0.999)
 
 
 def _start(task: _Task, method: str) -> Parameters:
