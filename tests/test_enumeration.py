@@ -13,7 +13,7 @@ from noisyica import enumeration, priors
 from noisyica._array import cast, to_numpy
 from noisyica.laws import Dirac, Mixture, Normal, SymmetricNormals
 from noisyica.priors import BernoulliGaussian, GaussianMixture, Independent, SingleScaleTernary, TernaryState
-from noisyica.statistics import Block, Parameters, collect, mstep
+from noisyica.statistics import Block, Parameters, channel, collect, mstep
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -285,3 +285,26 @@ def test_calls_no_lapack():
     # two batched calls at once have locked up XLA:CPU on two cores, now and then
     for name in ("bg", "te"):
         assert "lapack" not in enumeration.expectation.lower(*problem(PRIORS[name], 3)).as_text().lower()
+
+
+def test_sweeps_of_te_leave_wrong_patterns():
+    """Where the noise is low, signs drawn one by one stay where they are: statistics of sweeps against the exact expectation."""
+    rng = np.random.default_rng(0)
+    prior, n, d, p, sigma = SingleScaleTernary(0.2), 512, 10, 4, 0.3
+    A = rng.normal(size=(d, p))
+    y, s = rng.choice((-1.0, 0.0, 1.0), size=(p, n), p=(0.2, 0.6, 0.2)), rng.exponential(size=n)
+    block = block_of(A @ (s * y) + sigma * rng.normal(size=(d, n)))
+    parameters = Parameters(jnp.array(A), jnp.zeros(d), jnp.array(sigma**2), prior)
+    exact = enumeration.expectation(parameters, block)[0]
+    tilt = channel(parameters, block.x)
+
+    def residual(found):
+        return (found.xx.sum() - 2 * (A * found.xb).sum() + (A.T @ A * found.bb).sum()) / d
+
+    def sweep(latent, key):
+        latent = prior.gibbs(key, latent, tilt)
+        return latent, residual(collect(prior, latent, block))
+
+    start = prior.start(jax.random.key(0), p, n, float)
+    drawn = np.asarray(jax.lax.scan(sweep, start, jax.random.split(jax.random.key(1), 400))[1])[80:].reshape(8, -1).mean(1)
+    assert abs(drawn.mean() - residual(exact)) < 4 * drawn.std(ddof=1) / np.sqrt(8)

@@ -211,11 +211,17 @@ def as_pytree(*fields: str, static: str | None = None) -> Any:
     return decorate
 
 
+def ridge_factor(G: Array) -> Array:
+    """F (p, p) with F'F the inverse of G, slightly shrunk."""
+    p = len(G)
+    shrunk = G + jnp.eye(p, dtype=G.dtype) * (1e-3 * jnp.trace(G) / p + 1e-12)
+    return eliminate(jnp.concatenate([shrunk, jnp.eye(p, dtype=G.dtype)], 1))[:, p:]
+
+
 def ridge(channel: Channel) -> tuple[Array, Array]:
     """Coefficients (p, n) that fit by least squares, slightly shrunk, and the offsets (n,) that are taken off before."""
-    p = len(channel.G)
     mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
-    factor = eliminate(jnp.concatenate([channel.G + jnp.eye(p) * (1e-3 * jnp.trace(channel.G) / p + 1e-12), jnp.eye(p)], 1))[:, p:]
+    factor = ridge_factor(channel.G)
     return factor.T @ (factor @ (channel.c - channel.c_one[:, None] * mu)), mu
 
 

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from noisyica import laws
 from noisyica._array import all_states, split, uniforms
 from noisyica.laws import keep_inside
-from noisyica.priors.base import Channel, OffsetState, Prior, Self, as_pytree, probability, ridge
+from noisyica.priors.base import Channel, OffsetState, Prior, Self, as_pytree, probability, ridge, ridge_factor
 from noisyica.priors.offset import Offset
 from noisyica.special import half_line_draw, log_half_line, once
 
@@ -21,6 +21,9 @@ Array = jax.Array
 
 TERNARY_STATES = 60_000
 """The most sign patterns that are gone through."""
+
+SURE = 5.0
+"""Largest log odds of a sign in a proposal."""
 
 
 class TernaryState(NamedTuple):
@@ -35,7 +38,9 @@ class SingleScaleTernary(Prior):
     """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
 
     Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal cdf (see
-    :func:`noisyica.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly.
+    :func:`noisyica.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly. The signs are drawn one
+    by one; where the noise is low that cannot leave a wrong pattern, so each sweep ends with a Metropolis step on all signs of a row at
+    once, whose proposal comes from least squares and not from where the row stands.
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
@@ -65,7 +70,7 @@ class SingleScaleTernary(Prior):
     def gibbs(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
         y, c = latent.y, channel.c
         log_odds = jnp.log(self._gamma) - jnp.log(1 - 2 * jnp.asarray(self._gamma))
-        keys = split(key, 2)
+        keys = split(key, 3)
 
         def site(carry: Any, x: Any) -> tuple[Any, None]:
             y, quadratic, linear, active = carry
@@ -94,9 +99,40 @@ class SingleScaleTernary(Prior):
         indices = (jnp.arange(p), lax.optimization_barrier(jnp.arange(p)))
         inputs = (indices, channel.G, jnp.diag(channel.G), c, u)
         (y, *_), _ = lax.scan(site, carry, inputs)
-        quadratic, linear = self._forms(y, channel.G, c)
+        y, quadratic, linear = self._jump(keys[2], y, channel, log_odds)
         (v,) = uniforms(keys[1], 1, latent.s.shape, y.dtype)
         return TernaryState(y, half_line_draw(v, jnp.maximum(quadratic, 0.0), linear - 1))
+
+    def _jump(self, key: Array, y: Array, channel: Channel, log_odds: Array) -> tuple[Array, Array, Array]:
+        """A Metropolis step with independent proposals for all signs of a row; the signs, y'Gy and y'c.
+
+        The proposal takes a coefficient to be normal about its sign times the row's scale: with its variance by least squares, and a
+        margin for the scale, which is the mean size of those that are more than half as large as the largest. It is never surer than
+        ``SURE``: a row is kept from leaving a pattern that the proposal finds less likely than it is.
+        """
+        factor = ridge_factor(channel.G)
+        beta = factor.T @ (factor @ channel.c)
+        size = jnp.abs(beta)
+        large = (size > 0.5 * size.max(0)).astype(size.dtype)
+        scale = (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
+        gain = once(scale / (jnp.square(factor).sum(0)[:, None] + jnp.square(0.1 * scale) + 1e-30))
+        up, down = (once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE)) for sign in (1.0, -1.0))
+        top = once(jnp.maximum(jnp.maximum(up, down), 0.0))
+        plus, off = once(jnp.exp(up - top)), once(jnp.exp(-top))
+        keys = split(key, 2)
+        (u,), (v,) = uniforms(keys[0], 1, y.shape, y.dtype), uniforms(keys[1], 1, y.shape[1:], y.dtype)
+        mark = once(u * (plus + jnp.exp(down - top) + off))
+        new = (mark < plus).astype(y.dtype) - (mark > plus + off).astype(y.dtype)
+
+        def log_ratio(y: Array) -> tuple[Array, Array, Array]:
+            """log of posterior over proposal, up to a constant, and the forms."""
+            quadratic, linear = self._forms(y, channel.G, channel.c)
+            posterior = jnp.abs(y).sum(0) * log_odds + log_half_line(jnp.maximum(quadratic, 0.0), linear - 1)
+            return posterior - jnp.where(y > 0, up, jnp.where(y < 0, down, 0.0)).sum(0), quadratic, linear
+
+        old, candidate = log_ratio(y), log_ratio(new)
+        accepted = jnp.log(v) < candidate[0] - old[0]
+        return tuple(jnp.where(accepted, b, a) for a, b in zip((y, *old[1:]), (new, *candidate[1:]), strict=True))  # type: ignore[return-value]
 
     @staticmethod
     def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
