@@ -110,3 +110,23 @@ def test_classes_of_their_own():
     assert (cosine[mine, true] > 0).all()  # no class is at minus its mean, which tells the sign
     np.testing.assert_allclose(ica.prior_.means[mine, 0], m[true], rtol=0.15)
     np.testing.assert_allclose(ica.prior_.weights[mine, 1], w[true], atol=8 * np.sqrt(0.25 / N))
+
+
+@pytest.mark.parametrize("mixing_prior", ["normal", None])
+def test_the_mean_does_not_stay_at_the_average(mixing_prior):
+    """At the maximum likelihood the posterior's E[psi(beta)] is zero (lap: of the sign); at the average of the rows it is not.
+
+    The noise is low: unless the coefficients move with it, the mean hardly leaves the average, where it starts.
+    """
+    A = np.random.default_rng(0).normal(size=(8, 2))
+    X, _ = Model(A, None, 0.01, "lap").sample(500, random_state=0)
+    ica = NoisyICA(2, prior="lap", mixing_prior=mixing_prior, tol=0, random_state=0).fit(X)
+
+    def signs(mean):
+        """Of each draw of all coefficients, the mean sign."""
+        model = Model(ica.mixing_, mean, ica.noise_variance_, ica.prior_)
+        return np.sign(model.posterior_sample(X, n_draws=200, random_state=0)).mean(1)
+
+    there = signs(ica.mean_)
+    # the standard error of 200 draws here, and of the some 100 that SAEM's average amounts to
+    assert (np.abs(there.mean(0)) < 4 * there.std(0) * np.sqrt(1 / 200 + 1 / 100)).all()

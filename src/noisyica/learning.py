@@ -16,6 +16,8 @@ the end (the draws of A are not averaged, and would wander).
 For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a rotation destroys zeros); theirs
 is a Laplace law's, which is the sparse one nearest to them, and since that is not the likelihood's own it is faded out during burn-in;
 the components' scales follow the law's own score to the end.
+The mean crawls for the same reason: beta -> beta + delta with mean -> mean - A delta leaves x as it is. Where the mean is free and the law
+smooth, delta follows E[psi(beta)], which is zero at the maximum likelihood, too.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from noisyica import enumeration
 from noisyica._array import Compiled, cast, double_precision, to_numpy
+from noisyica.priors import Prior
 from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
 
 Array = jax.Array
@@ -254,17 +257,19 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     key = jax.random.fold_in(key, t + 1)
     latent, x, found, expansion = expectation(state, data, key, schedule, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
-    W = _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings)
-    W = jnp.where(moves(t, settings), W, jnp.eye(len(found.b)))
-    move = jax.vmap(lambda one: prior.transform(one, W.astype(settings.dtype)))
+    same, nowhere = jnp.eye(len(found.b)), jnp.zeros(len(found.b))
+    W = jnp.where(moves(t, settings), _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings), same)
+    shift = jnp.where(moves(t, settings), _shift(expansion, step), nowhere) if _has_shift(prior, settings) else nowhere
+    move = jax.vmap(lambda one: prior.transform(one, *cast((W, shift), settings.dtype)))
     latent = lax.cond(moves(t, settings), move, lambda latent: latent, latent)
     if settings.hidden:
-        found = transformed(found, W)
+        found = transformed(found, W, shift)
+        statistics = transformed(statistics, same, shift)  # so has the mean, which is not drawn
         draw, mixing = draw_mixing(jax.random.fold_in(key, data.sizes[0]), found, parameters, data.rows, settings.free_mean)
         found = found._replace(mixing=mixing)
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
     if not settings.hidden:
-        statistics = transformed(statistics, W)  # A, a function of the average, has to follow
+        statistics = transformed(statistics, W, shift)  # A and the mean, functions of the average, have to follow
     parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
     if prior.smooth and settings.algorithm not in ("em", "fam-em"):
         # let A turn first: fitted to mixtures of components, a law looks normal
@@ -309,7 +314,7 @@ def _unless(condition: Array, new: Any, old: Any) -> Any:
 
 
 def _move(
-    expansion: tuple[Array, Array, Array],
+    expansion: tuple[Array, ...],
     found: Statistics,
     parameters: Parameters,
     step: Array,
@@ -330,12 +335,24 @@ def _move(
     if settings.sampler == "metropolis" and not prior.smooth:
         rotation = jnp.zeros(())  # zeros that a rotation destroys would stay destroyed wherever the next proposal is refused
     pull = parameters.A.T @ parameters.A / (count * parameters.tau2) if settings.hidden else jnp.zeros((p, p))
-    return expand(*expansion, pull, found, step, rotation)
+    H, psi2, on, _ = expansion
+    return expand(H, psi2, on, pull, found, step, rotation)
+
+
+def _has_shift(prior: Prior, settings: Settings) -> bool:
+    """Whether coefficients may be shifted, and the mean with them."""
+    return settings.free_mean and prior.smooth and settings.algorithm not in ("em", "fam-em")
+
+
+def _shift(expansion: tuple[Array, ...], step: Array) -> Array:
+    """What to add to the coefficients: one damped step of Newton's method on the likelihood of those drawn, E psi' being E psi^2."""
+    _, psi2, count, psi = expansion
+    return -jnp.clip(psi / jnp.maximum(psi2, 1e-9 * count + 1e-300), -0.5, 0.5) * jnp.minimum(step, 0.5)
 
 
 def expectation(
     state: State, data: Data, key: Array, schedule: Schedule, settings: Settings
-) -> tuple[Any, Any, Statistics, tuple[Array, Array, Array]]:
+) -> tuple[Any, Any, Statistics, tuple[Array, ...]]:
     """Sweep all blocks; the new latent variables, the rows filled in, their statistics, and those of parameter expansion."""
     parameters = state.parameters
     prior, p = cast(parameters.prior, settings.dtype), parameters.A.shape[1]
@@ -353,7 +370,7 @@ def expectation(
                 rows = impute(jax.random.fold_in(draw_key, 1), parameters, latent, block)
                 x = rows.x
             # every other iteration: the move is damped in any case, and its sums cost as much as the products with x
-            none = (jnp.zeros((p, p), float), jnp.zeros((p,), float), jnp.zeros((p,), float))
+            none = (jnp.zeros((p, p), float), *3 * (jnp.zeros((p,), float),))
             expansion = lax.cond(moves(state.t, settings), lambda: cast(prior.expansion(latent, block.weight), float), lambda: none)
             return (latent, x), (collect(prior, latent, rows), expansion)
 
@@ -373,7 +390,7 @@ def expectation(
 
     if settings.algorithm == "em":
         found = _exact(parameters, data)
-        return state.latent, state.x, found, (found.bb, found.b, found.b)
+        return state.latent, state.x, found, (found.bb, *3 * (found.b,))
     inputs = (jnp.arange(data.sizes[0]), data.blocks, state.latent, state.x)
     if data.sizes[0] == 1:
         latent, x, found = block_sweeps(jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), inputs))

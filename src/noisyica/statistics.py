@@ -135,10 +135,13 @@ def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
     return jax.tree.map(lambda s: s.astype(float), found)
 
 
-def transformed(statistics: Statistics, W: Array) -> Statistics:
-    """The statistics after beta -> W beta (those of the prior are left to the next draws)."""
+def transformed(statistics: Statistics, W: Array, shift: Array) -> Statistics:
+    """The statistics after beta -> W beta + shift (those of the prior are left to the next draws)."""
     s = statistics
-    return s._replace(b=W @ s.b, bb=W @ s.bb @ W.T, xb=s.xb @ W.T, mb=W @ s.mb)
+    b = W @ s.b
+    bb = W @ s.bb @ W.T + jnp.outer(b, shift) + jnp.outer(shift, b + shift)
+    mixing = None if s.mixing is None else s.mixing._replace(shift=s.mixing.shift + s.mixing.mean @ shift)
+    return s._replace(b=b + shift, bb=bb, xb=s.xb @ W.T + jnp.outer(s.x, shift), mb=W @ s.mb + s.m * shift, mixing=mixing)
 
 
 class _Equations(NamedTuple):

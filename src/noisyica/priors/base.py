@@ -125,12 +125,15 @@ class Prior:
         """The prior with its parameters at their maximum likelihood given the statistics."""
         raise NotImplementedError
 
-    def expansion(self, latent: Any, weight: Array) -> tuple[Array, Array, Array]:
-        """What parameter expansion needs: sums of psi(beta) beta' (p, p), of psi(beta)^2 (p,), and the count (p,)."""
+    def expansion(self, latent: Any, weight: Array) -> tuple[Array, Array, Array, Array]:
+        """What parameter expansion needs: sums of psi(beta) beta' (p, p), of psi(beta)^2 (p,), the count (p,), and sums of psi(beta) (p,).
+
+        The last are 0 where there is no score for locations.
+        """
         raise NotImplementedError
 
-    def transform(self, latent: Any, W: Array) -> Any:
-        """The latent variables after beta -> W beta."""
+    def transform(self, latent: Any, W: Array, shift: Array) -> Any:
+        """The latent variables after beta -> W beta + shift."""
         raise NotImplementedError
 
     def variance(self) -> float:

@@ -192,12 +192,12 @@ class Independent(Prior):
     def mstep(self, statistics: Any) -> Independent:
         return self._with(self._each(lambda law, sums: law.mstep(sums), statistics), self.components)
 
-    def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array]:
+    def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
         law = self._whole()
         if self.smooth:
             score = law.score(latent)
             weighted = score * weight
-            return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum())
+            return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum()), weighted.sum(-1)
         # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
         scale, count = (terms @ weight for terms in law.scale_statistics(latent))
         signs = jnp.sign(latent) * weight
@@ -206,10 +206,10 @@ class Independent(Prior):
         size = jnp.diag(H) / total + 1e-12
         centred = H - jnp.outer(signs.sum(-1), latent @ weight) / total  # a location is not a dependence
         H = jnp.where(jnp.eye(len(size), dtype=bool), total * scale / jnp.maximum(count, 1e-12), centred / size[:, None])
-        return H, total * (count / total) / (size * size), jnp.full_like(count, total)
+        return H, total * (count / total) / (size * size), jnp.full_like(count, total), jnp.zeros_like(count)
 
-    def transform(self, latent: Array, W: Array) -> Array:
-        return W @ latent
+    def transform(self, latent: Array, W: Array, shift: Array) -> Array:
+        return W @ latent + shift[:, None]
 
     @property
     def n_parameters(self) -> int:

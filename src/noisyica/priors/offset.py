@@ -166,11 +166,11 @@ class Offset(Prior):
         inner, size, count = statistics
         return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
 
-    def expansion(self, latent: OffsetState, weight: Array) -> tuple[Array, Array, Array]:
+    def expansion(self, latent: OffsetState, weight: Array) -> tuple[Array, Array, Array, Array]:
         return self.prior.expansion(latent.inner, weight)
 
-    def transform(self, latent: OffsetState, W: Array) -> OffsetState:
-        return latent._replace(inner=self.prior.transform(latent.inner, W))
+    def transform(self, latent: OffsetState, W: Array, shift: Array) -> OffsetState:
+        return latent._replace(inner=self.prior.transform(latent.inner, W, shift))
 
     def variance(self) -> float:
         return self.prior.variance()

@@ -183,14 +183,15 @@ class SingleScaleTernary(Prior):
     def mstep(self: Self, statistics: Array) -> Self:
         return jax.tree.unflatten(jax.tree.structure(self), [keep_inside(statistics)[1] / 2])
 
-    def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array]:
+    def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array, Array]:
         # the scale of a row is exponential of mean 1; rows with all signs zero say nothing of A
         p = latent.y.shape[0]
         active = weight * (jnp.abs(latent.y).sum(0) > 0)
         total, count = (active * latent.s).sum(), active.sum()
-        return jnp.eye(p, dtype=latent.s.dtype) * total, jnp.ones((p,), latent.s.dtype), jnp.full((p,), count)
+        ones = jnp.ones((p,), latent.s.dtype)
+        return jnp.eye(p, dtype=latent.s.dtype) * total, ones, count * ones, 0 * ones
 
-    def transform(self, latent: TernaryState, W: Array) -> TernaryState:
+    def transform(self, latent: TernaryState, W: Array, shift: Array) -> TernaryState:
         return latent._replace(s=latent.s * W[0, 0])
 
     def variance(self) -> float:
