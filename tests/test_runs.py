@@ -160,12 +160,16 @@ def test_errors_leave_nothing(folder, monkeypatch, arguments, message):
 # ------------------------------------------------------------------------------------------------ whatever happens to it
 
 
+LONG = 20_000
+"""Iterations of a fit that takes a few seconds, several times the time from one checkpoint to the next."""
+
+
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
     """Data whose fit takes a few seconds, the fit's command, and its end when nothing happens."""
     folder = tmp_path_factory.mktemp("long")
     np.save(folder / "rows.npy", rows(1000, 20))
-    command = [sys.executable, "-m", "noisyica", "fit", "rows.npy", "-p", "2", "--max-iter", "5000", "--tol", "0", "--no-report", "-o"]
+    command = [sys.executable, "-m", "noisyica", "fit", "rows.npy", "-p", "2", "--max-iter", str(LONG), "--tol", "0", "--no-report", "-o"]
     begun = time.monotonic()
     subprocess.run([*command, "whole"], cwd=folder, check=True, capture_output=True)
     return folder, command, time.monotonic() - begun
@@ -223,7 +227,7 @@ def test_ctrl_c_and_a_kill_lose_nothing(long):
     assert "--resume" in output
     assert "Traceback" not in output
     assert runs.Record.read(folder / "stopped").status == "interrupted"
-    assert 0 < NoisyICA.load(folder / "stopped" / "model.npz").n_iter_ < 5000
+    assert 0 < NoisyICA.load(folder / "stopped" / "model.npz").n_iter_ < LONG
     readable(folder / "stopped")
     assert call("info", folder / "stopped").exit_code == 0
     before = (folder / "stopped" / runs.CHECKPOINT).stat().st_mtime_ns
