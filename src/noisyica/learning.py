@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 from noisyica import enumeration
 from noisyica._array import Compiled, cast, double_precision, to_numpy
 from noisyica.priors import Prior
-from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, transformed
+from noisyica.statistics import Block, Parameters, Statistics, channel, collect, draw_mixing, impute, mstep, shifted, transformed
 
 Array = jax.Array
 BLOCK = 16384
@@ -257,19 +257,22 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
     key = jax.random.fold_in(key, t + 1)
     latent, x, found, expansion = expectation(state, data, key, schedule, settings)
     step = schedule.step(t) if settings.algorithm == "saem" else jnp.ones(())
-    same, nowhere = jnp.eye(len(found.b)), jnp.zeros(len(found.b))
-    W = jnp.where(moves(t, settings), _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings), same)
-    shift = jnp.where(moves(t, settings), _shift(expansion, step), nowhere) if _has_shift(prior, settings) else nowhere
+    W = _move(expansion, found, parameters, step, schedule.coarse(t), data.rows, settings)
+    W = jnp.where(moves(t, settings), W, jnp.eye(len(found.b)))
+    shifts = _has_shift(prior, settings)
+    shift = jnp.where(moves(t, settings) & shifts, _shift(expansion, step), 0.0)
     move = jax.vmap(lambda one: prior.transform(one, *cast((W, shift), settings.dtype)))
     latent = lax.cond(moves(t, settings), move, lambda latent: latent, latent)
     if settings.hidden:
-        found = transformed(found, W, shift)
-        statistics = transformed(statistics, same, shift)  # so has the mean, which is not drawn
+        found = transformed(found, W)
+        if shifts:  # the mean, a function of the average, has to follow
+            found, statistics = shifted(found, shift), shifted(statistics, shift)
         draw, mixing = draw_mixing(jax.random.fold_in(key, data.sizes[0]), found, parameters, data.rows, settings.free_mean)
         found = found._replace(mixing=mixing)
     statistics = jax.tree.map(lambda s, new: s + step * (new - s), statistics, found)
     if not settings.hidden:
-        statistics = transformed(statistics, W, shift)  # A and the mean, functions of the average, have to follow
+        statistics = transformed(statistics, W)  # so has A
+        statistics = shifted(statistics, shift) if shifts else statistics
     parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
     if prior.smooth and settings.algorithm not in ("em", "fam-em"):
         # let A turn first: fitted to mixtures of components, a law looks normal

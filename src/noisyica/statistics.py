@@ -135,13 +135,18 @@ def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
     return jax.tree.map(lambda s: s.astype(float), found)
 
 
-def transformed(statistics: Statistics, W: Array, shift: Array) -> Statistics:
-    """The statistics after beta -> W beta + shift (those of the prior are left to the next draws)."""
+def transformed(statistics: Statistics, W: Array) -> Statistics:
+    """The statistics after beta -> W beta (those of the prior are left to the next draws)."""
     s = statistics
-    b = W @ s.b
-    bb = W @ s.bb @ W.T + jnp.outer(b, shift) + jnp.outer(shift, b + shift)
+    return s._replace(b=W @ s.b, bb=W @ s.bb @ W.T, xb=s.xb @ W.T, mb=W @ s.mb)
+
+
+def shifted(statistics: Statistics, shift: Array) -> Statistics:
+    """The statistics after beta -> beta + shift (those of the prior are left to the next draws)."""
+    s = statistics
+    bb = s.bb + jnp.outer(s.b, shift) + jnp.outer(shift, s.b + shift)
     mixing = None if s.mixing is None else s.mixing._replace(shift=s.mixing.shift + s.mixing.mean @ shift)
-    return s._replace(b=b + shift, bb=bb, xb=s.xb @ W.T + jnp.outer(s.x, shift), mb=W @ s.mb + s.m * shift, mixing=mixing)
+    return s._replace(b=s.b + shift, bb=bb, xb=s.xb + jnp.outer(s.x, shift), mb=s.mb + s.m * shift, mixing=mixing)
 
 
 class _Equations(NamedTuple):
