@@ -61,8 +61,9 @@ def test_warm_start_goes_on():
     _, X = simulate("bg", n=300, d=12, p=2, sigma=0.5)
     ica = NoisyICA(2, tol=0, max_iter=300, warm_start=True, random_state=0).fit(X)
     before = ica.mixing_
+    assert len(ica.history_["alpha"]) == 300
     ica.set_params(max_iter=20, burn_in=0.0).fit(X)
-    assert ica.n_iter_ == 20
+    assert ica.n_iter_ == len(ica.history_["alpha"]) == 20  # put together when asked for: not the first fit's
     assert matched_cosine(before, ica.mixing_) > 0.999
     cold = NoisyICA(2, tol=0, max_iter=20, burn_in=0.0, init="random", random_state=0).fit(X)
     assert np.linalg.norm(ica.mixing_ - before) < 0.5 * np.linalg.norm(cold.mixing_ - before)  # a quarter of a standard error

@@ -59,6 +59,11 @@ class Settings(NamedTuple):
     diagonal: bool = False  # whether each column of x has a noise variance of its own
     bounded: bool = False  # whether statistics are truncated on random boundaries
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether coefficients are drawn, rather than integrated out or at their mode."""
+        return self.algorithm not in ("em", "fam-em")
+
 
 class Schedule(NamedTuple):
     """SAEM's step sizes: 1 for ``burn_in`` iterations, then (t - burn_in + 1)^-kappa. And MCEM's sweeps, growing evenly to ``end``."""
@@ -274,7 +279,7 @@ def iteration(state: State, data: Data, key: Array, schedule: Schedule, settings
         statistics = transformed(statistics, W)  # so has A
         statistics = shifted(statistics, shift) if shifts else statistics
     parameters = mstep(statistics, prior, settings.free_mean, settings.diagonal, data.floor)
-    if prior.smooth and settings.algorithm not in ("em", "fam-em"):
+    if prior.smooth and settings.stochastic:
         # let A turn first: fitted to mixtures of components, a law looks normal
         parameters = parameters._replace(prior=_unless(t < schedule.burn_in / 4, parameters.prior, prior))
     if settings.hidden:
@@ -344,7 +349,7 @@ def _move(
 
 def _has_shift(prior: Prior, settings: Settings) -> bool:
     """Whether coefficients may be shifted, and the mean with them."""
-    return settings.free_mean and prior.smooth and settings.algorithm not in ("em", "fam-em")
+    return settings.free_mean and prior.smooth and settings.stochastic
 
 
 def _shift(expansion: tuple[Array, ...], step: Array) -> Array:

@@ -33,6 +33,14 @@ class TernaryState(NamedTuple):
     s: Array
 
 
+def _sign(u: Array, up: Array, down: Array) -> Array:
+    """Draw 1, -1 or 0, whose log weights are ``up``, ``down`` and 0."""
+    top = once(jnp.maximum(jnp.maximum(up, down), 0.0))
+    plus, off = once(jnp.exp(up - top)), once(jnp.exp(-top))
+    mark = once(u * (plus + jnp.exp(down - top) + off))
+    return (mark < plus).astype(u.dtype) - (mark > plus + off).astype(u.dtype)
+
+
 @as_pytree("_gamma")
 class SingleScaleTernary(Prior):
     """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
@@ -84,10 +92,7 @@ class SingleScaleTernary(Prior):
             base = once(log_half_line(q0, l0 - 1) - log_odds)
             log_up = once(log_half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j - 1) - base)
             log_down = once(log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base)
-            top = once(jnp.maximum(jnp.maximum(log_up, log_down), 0.0))
-            up, off = once(jnp.exp(log_up - top)), once(jnp.exp(-top))
-            mark = once(u * (up + jnp.exp(log_down - top) + off))
-            y = y.at[j].set((mark < up).astype(u.dtype) - (mark > up + off).astype(u.dtype))
+            y = y.at[j].set(_sign(u, log_up, log_down))
             # read back what was written, through an index that XLA cannot know to be the same: it would compute all of the above again
             new = y[again]
             quadratic = q0 + jnp.abs(new) * a + 2 * new * cross
@@ -117,12 +122,9 @@ class SingleScaleTernary(Prior):
         scale = (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
         gain = once(scale / (jnp.square(factor).sum(0)[:, None] + jnp.square(0.1 * scale) + 1e-30))
         up, down = (once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE)) for sign in (1.0, -1.0))
-        top = once(jnp.maximum(jnp.maximum(up, down), 0.0))
-        plus, off = once(jnp.exp(up - top)), once(jnp.exp(-top))
         keys = split(key, 2)
         (u,), (v,) = uniforms(keys[0], 1, y.shape, y.dtype), uniforms(keys[1], 1, y.shape[1:], y.dtype)
-        mark = once(u * (plus + jnp.exp(down - top) + off))
-        new = (mark < plus).astype(y.dtype) - (mark > plus + off).astype(y.dtype)
+        new = _sign(u, up, down)
 
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
             """log of posterior over proposal, up to a constant, and the forms."""
