@@ -1,13 +1,14 @@
 """Variants of the mean (shifted coefficients, random offsets) and parameters that are each component's own."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, NoisyICA, laws, learning, priors
 from noisyica._array import cast
-from noisyica.statistics import Parameters
+from noisyica.statistics import Block, Parameters, collect, shifted, transformed
 from tests.tools import matched_cosine, some_slow
 
 N, D, P = 1000, 20, 3
@@ -130,3 +131,18 @@ def test_the_mean_does_not_stay_at_the_average(mixing_prior):
     there = signs(ica.mean_)
     # the standard error of 200 draws here, and of the some 100 that SAEM's average amounts to
     assert (np.abs(there.mean(0)) < 4 * there.std(0) * np.sqrt(1 / 200 + 1 / 100)).all()
+
+
+@pytest.mark.usefixtures("double")
+def test_statistics_follow_the_coefficients():
+    """What W and a shift make of the statistics is what they are of the moved coefficients."""
+    rng = np.random.default_rng(0)
+    x, beta, weight = (jnp.array(rng.normal(size=shape)) for shape in ((5, 40), (3, 40), (40,)))
+    weight = weight**2 / (weight**2).sum()
+    block, prior = Block(x, weight, x @ weight, x**2 @ weight), priors.Logistic()
+    W, shift = jnp.array(rng.normal(size=(3, 3))), jnp.array(rng.normal(size=3))
+    found = collect(prior, beta, block)
+    for moved, there in ((transformed(found, W), W @ beta), (shifted(found, shift), beta + shift[:, None])):
+        expected = collect(prior, there, block)
+        for name in ("x", "b", "bb", "xb"):
+            np.testing.assert_allclose(getattr(moved, name), getattr(expected, name), rtol=1e-12, atol=1e-12)
