@@ -28,8 +28,12 @@ def main():
         results = []
         for seed in range(seeds):
             A = np.random.default_rng(seed).normal(size=(d, p))
-            X, _ = Model(A, noise_variance=sigma**2, prior=priors.BernoulliGaussian(0.3)).sample(n, random_state=seed)
-            fast = FastICA(p, whiten="unit-variance", random_state=seed, max_iter=1000).fit(X).mixing_
+            X, _ = Model(A, noise_variance=sigma**2, prior=priors.BernoulliGaussian(0.3)).sample(
+                n, random_state=seed
+            )
+            fast = (
+                FastICA(p, whiten="unit-variance", random_state=seed, max_iter=1000).fit(X).mixing_
+            )
             row = [matched_cosine(A, fast)]
             for init in ("auto", "pca", "random"):
                 ica = NoisyICA(p, prior="bg", init=init, tol=0, random_state=seed).fit(X)

@@ -61,7 +61,10 @@ def with_same_coder(train, test):
         pca = PCA(k, svd_solver="full").fit(train)
         A = pca.components_.T * np.sqrt(pca.explained_variance_ / 2)
         model = Model(A, pca.mean_, 1.0, laws.Laplace())
-        found += [(small.rate, small.distortion) for small in (compress(model, test, step) for step in np.geomspace(0.5, 25, 16))]
+        found += [
+            (small.rate, small.distortion)
+            for small in (compress(model, test, step) for step in np.geomspace(0.5, 25, 16))
+        ]
     return np.array(found)
 
 
@@ -81,7 +84,10 @@ def main():
                 small = compress(ica, test, step)
                 seconds = time.perf_counter() - start
                 others = "    ".join(f"{at_rate(c, small.rate):8.3f}" for c in (plain, curve, same))
-                print(f"{prior:4}{p:3}  {step:6.2f}   {small.rate:8.1f}  {small.distortion:7.3f}     {others}  {seconds:8.1f}", flush=True)
+                print(
+                    f"{prior:4}{p:3}  {step:6.2f}   {small.rate:8.1f}  {small.distortion:7.3f}     {others}  {seconds:8.1f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import scipy.stats
 from sklearn.exceptions import ConvergenceWarning
 
 from noisyica import NoisyICA, compare_groups, priors
-from noisyica.inference import hotelling
+from noisyica.analysis.groups import hotelling
 
 
 def null_p_values(coefficients, n_second, count, n_permutations):
@@ -28,7 +28,9 @@ def null_p_values(coefficients, n_second, count, n_permutations):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", required=True)
     parser.add_argument("--field", default="normal_displacement")
     parser.add_argument("--groups", nargs=2, default=["control", "tle_ipsilateral"])
@@ -37,19 +39,33 @@ def main():
     parser.add_argument("--draws", type=int, default=50)
     parser.add_argument("--refits", type=int, default=3)
     parser.add_argument("--permutations", type=int, default=1000)
-    parser.add_argument("--nulls", type=int, default=500, help="times that labels are permuted to see whether p-values are uniform")
+    parser.add_argument(
+        "--nulls",
+        type=int,
+        default=500,
+        help="times that labels are permuted to see whether p-values are uniform",
+    )
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     with np.load(chosen.data) as file:
         X, label = file[chosen.field].astype(float), file["label"]
     mask = np.isin(label, chosen.groups)
     X, label = X[mask], label[mask]
-    print(f"{chosen.field}: {X.shape[0]} rows, {X.shape[1]} columns, {chosen.components} components")
-    print(f"{'prior':>6} {'mean p':>9} {'sd draws':>9} {'sd refits':>9} {'p of mean':>9} {'median T2':>9} {'least adj':>9} {'s':>6}")
+    print(
+        f"{chosen.field}: {X.shape[0]} rows, {X.shape[1]} columns, {chosen.components} components"
+    )
+    print(
+        f"{'prior':>6} {'mean p':>9} {'sd draws':>9} {'sd refits':>9} {'p of mean':>9} {'median T2':>9} {'least adj':>9} {'s':>6}"
+    )
     for name in chosen.priors:
         begun = time.perf_counter()
         estimator = NoisyICA(chosen.components, prior=name, random_state=0)
-        how = {"n_draws": chosen.draws, "n_refits": chosen.refits, "n_permutations": chosen.permutations, "random_state": 0}
+        how = {
+            "n_draws": chosen.draws,
+            "n_refits": chosen.refits,
+            "n_permutations": chosen.permutations,
+            "random_state": 0,
+        }
         found = compare_groups(X, label, estimator, **how)
         seconds = time.perf_counter() - begun
         print(
@@ -58,7 +74,9 @@ def main():
             flush=True,
         )
     begun = time.perf_counter()
-    found = null_p_values(found.models[0].posterior_mean(X), found.sizes[1], chosen.nulls, chosen.permutations)
+    found = null_p_values(
+        found.models[0].posterior_mean(X), found.sizes[1], chosen.nulls, chosen.permutations
+    )
     print(
         f"labels permuted {chosen.nulls} times on the posterior means of {name}: K-S p-value "
         f"{scipy.stats.kstest(found, 'uniform').pvalue:.3f}, share of p <= 0.05 {np.mean(found <= 0.05):.3f} "

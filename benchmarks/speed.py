@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisyica import learning, priors
-from noisyica._array import cast
-from noisyica.learning import Schedule, Settings
-from noisyica.statistics import Parameters
+from noisyica import priors
+from noisyica._jax.arrays import cast
+from noisyica.engine import learning
+from noisyica.engine.learning import Schedule, Settings
+from noisyica.engine.statistics import Parameters
 
 
 def best(function, repeats=7):
@@ -44,7 +45,16 @@ def iteration_time(X, p, name, iterations):
         state = learning.begin(data, start, settings).state
 
         def run():
-            out = learning.advance(state, data, key, jnp.asarray(iterations), Schedule(500, 0.75), settings, iterations, quick=quick)
+            out = learning.advance(
+                state,
+                data,
+                key,
+                jnp.asarray(iterations),
+                Schedule(500, 0.75),
+                settings,
+                iterations,
+                quick=quick,
+            )
             jax.block_until_ready(out)
 
         return best(run) / iterations
@@ -79,15 +89,24 @@ def main():
         for name in priors.TABLE:
             seconds = iteration_time(X, p, name, 20)
             base = min(base, numpy_time(X, p))
-            print(f"  {name:6s} {1e3 * seconds:7.2f} ms an iteration, {seconds / base:5.2f} times NumPy's products", flush=True)
+            print(
+                f"  {name:6s} {1e3 * seconds:7.2f} ms an iteration, {seconds / base:5.2f} times NumPy's products",
+                flush=True,
+            )
         print(f"  (NumPy's products at their best: {1e3 * base:.2f} ms)")
     X = rng.laplace(size=(100, 2)) @ rng.normal(size=(2, 256)) + rng.normal(size=(100, 256))
     for name in ("bg", "log"):
-        print(f"100 x 256, p = 2: 1,000 iterations of {name} in {1000 * iteration_time(X, 2, name, 1000):.3f} s once compiled", flush=True)
+        print(
+            f"100 x 256, p = 2: 1,000 iterations of {name} in {1000 * iteration_time(X, 2, name, 1000):.3f} s once compiled",
+            flush=True,
+        )
     for name in ("bg", "log"):
         begun = time.perf_counter()
         subprocess.run([sys.executable, "-c", NEW_PROCESS.format(prior=name)], check=True)
-        print(f"new process, import, compile and fit {name} (100 x 256, p = 2): {time.perf_counter() - begun:.1f} s", flush=True)
+        print(
+            f"new process, import, compile and fit {name} (100 x 256, p = 2): {time.perf_counter() - begun:.1f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from noisyica import Model, NoisyICA, checkpoint, priors
+from noisyica import Model, NoisyICA, priors
+from noisyica.engine import checkpoint
 
 
 @pytest.fixture
@@ -43,7 +44,10 @@ def same(one, other):
     assert all(np.array_equal(one.history_[name], other.history_[name]) for name in one.history_)
 
 
-@pytest.mark.parametrize("settings", [{}, {"n_init": 4, "tol": 0.0}, {"noise": "diagonal", "boundaries": True, "missing": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"n_init": 4, "tol": 0.0}, {"noise": "diagonal", "boundaries": True, "missing": True}],
+)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_going_on_ends_where_an_uninterrupted_fit_does(X, tmp_path, eager, settings, error):
     settings = dict(settings)
@@ -73,7 +77,10 @@ def test_other_data_or_settings_are_refused(X, tmp_path, eager):
     path = tmp_path / "checkpoint.npz"
     with pytest.raises(KeyboardInterrupt):
         estimator(checkpoint=path, callback=Stop(2, KeyboardInterrupt)).fit(X)
-    for other, rows in ((estimator(checkpoint=path, prior="lap"), X), (estimator(checkpoint=path), X + 1.0)):
+    for other, rows in (
+        (estimator(checkpoint=path, prior="lap"), X),
+        (estimator(checkpoint=path), X + 1.0),
+    ):
         with pytest.raises(ValueError, match="other data, or with other settings"):
             other.fit(rows)
     path.write_bytes(path.read_bytes()[:1000])

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import noisyica
 from noisyica import NoisyICA, plot
-from noisyica.cli import app
+from noisyica.app.command_line import app
 from noisyica.data import read
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +24,9 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_demo(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "out"), "-p", "6", "--max-iter", "150"])
+    result = CliRunner().invoke(
+        app, ["demo", "-o", str(tmp_path / "out"), "-p", "6", "--max-iter", "150"]
+    )
     assert result.exit_code == 0, result.output
     for word in ("Noise", "alpha", "Log likelihood", "Components on in an image", "digits.png"):
         assert word in result.output
@@ -35,12 +37,16 @@ def test_demo(tmp_path):
 
 
 def test_demo_errors_are_one_line(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path), "--prior", "nonsense", "--max-iter", "2"])
+    result = CliRunner().invoke(
+        app, ["demo", "-o", str(tmp_path), "--prior", "nonsense", "--max-iter", "2"]
+    )
     assert result.exit_code == 1
     assert "Unknown prior 'nonsense'" in result.output
     assert "Traceback" not in result.output
     (tmp_path / "file").write_text("")
-    result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "file"), "-p", "2", "--max-iter", "2"])
+    result = CliRunner().invoke(
+        app, ["demo", "-o", str(tmp_path / "file"), "-p", "2", "--max-iter", "2"]
+    )
     assert result.exit_code == 1
     assert "Error" in result.output
 
@@ -54,7 +60,8 @@ def files(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     np.savez(tmp_path / "rows.npz", X=X, group=groups, ages=np.arange(40))
     lines = ["id,a,b,c,d,e,group"] + [
-        f"s{i},{','.join(map(repr, map(float, x)))},{g}" for i, (x, g) in enumerate(zip(X, groups, strict=True))
+        f"s{i},{','.join(map(repr, map(float, x)))},{g}"
+        for i, (x, g) in enumerate(zip(X, groups, strict=True))
     ]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "rows.txt").write_text("\n".join(" ".join(map(repr, map(float, x))) for x in X))
@@ -69,7 +76,9 @@ def test_data_are_the_same_in_every_format(files):
         np.testing.assert_array_equal(data.X, X)
         assert (name in ("rows.npz", "rows.csv")) == ("group" in data.others)
     (folder / "holes.csv").write_text("a,b\n1,\n,2\n3,NA\n")
-    np.testing.assert_array_equal(read(folder / "holes.csv").X, [[1, np.nan], [np.nan, 2], [3, np.nan]])
+    np.testing.assert_array_equal(
+        read(folder / "holes.csv").X, [[1, np.nan], [np.nan, 2], [3, np.nan]]
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,14 +104,31 @@ def test_files_that_cannot_be_read(tmp_path, name, content, message):
 def test_select_and_compare(files):
     folder, _ = files
     options = ["-p", "2", "--max-iter", "20"]
-    result = CliRunner().invoke(app, ["select", str(folder / "rows.csv"), *options, "--prior", "bg", "-o", str(folder / "out")])
+    result = CliRunner().invoke(
+        app,
+        ["select", str(folder / "rows.csv"), *options, "--prior", "bg", "-o", str(folder / "out")],
+    )
     assert result.exit_code == 0, result.output
     assert "Chosen by bic: 2 components" in result.output
-    assert (folder / "out" / "table.csv").read_text().startswith("prior,n_components,log_likelihood")
+    assert (
+        (folder / "out" / "table.csv").read_text().startswith("prior,n_components,log_likelihood")
+    )
     assert matplotlib.image.imread(folder / "out" / "selection.png").std() > 0.02
     assert NoisyICA.load(folder / "out" / "model.npz").components_.shape == (2, 5)
     for groups in ("group", str(folder / "groups.txt")):
-        result = CliRunner().invoke(app, ["compare", str(folder / "rows.npz"), groups, "--array", "X", *options, "--n-draws", "3"])
+        result = CliRunner().invoke(
+            app,
+            [
+                "compare",
+                str(folder / "rows.npz"),
+                groups,
+                "--array",
+                "X",
+                *options,
+                "--n-draws",
+                "3",
+            ],
+        )
         assert result.exit_code == 0, result.output
         assert "bg: GroupComparison('control': 20 rows, 'patient': 20 rows" in result.output
 
@@ -127,9 +153,13 @@ def test_errors_are_one_line(files, monkeypatch, arguments, message):
 
 
 def test_version_and_help():
-    assert CliRunner().invoke(app, ["--version"]).output.strip() == f"noisyica {noisyica.__version__}"
+    assert (
+        CliRunner().invoke(app, ["--version"]).output.strip() == f"noisyica {noisyica.__version__}"
+    )
     assert "demo" in CliRunner().invoke(app, ["--help"]).output
-    assert subprocess.run([sys.executable, "-m", "noisyica", "--version"], capture_output=True, check=True).stdout.startswith(b"noisyica")
+    assert subprocess.run(
+        [sys.executable, "-m", "noisyica", "--version"], capture_output=True, check=True
+    ).stdout.startswith(b"noisyica")
 
 
 def test_overview_wants_images_that_fit():
@@ -140,7 +170,11 @@ def test_overview_wants_images_that_fit():
         plot.overview(ica, X, image_shape=(5, 5))
 
 
-MODULES = [m.name for m in pkgutil.walk_packages(noisyica.__path__, "noisyica.") if not m.name.endswith("__main__")]
+MODULES = [
+    m.name
+    for m in pkgutil.walk_packages(noisyica.__path__, "noisyica.")
+    if not m.name.endswith("__main__")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -165,7 +199,9 @@ def test_documents_run(document, tmp_path, monkeypatch):
 
 
 def test_commands_in_readme_exist():
-    commands = re.findall(r"^(make \w+|noisyica [^\n]*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    commands = re.findall(
+        r"^(make \w+|noisyica [^\n]*)$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
     assert {"make demo", "make test"} <= set(commands)
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for command in commands:
@@ -176,7 +212,10 @@ def test_commands_in_readme_exist():
 
 
 def test_versions_agree():
-    text = {name: (ROOT / name).read_text() for name in ("pyproject.toml", "CITATION.cff", "CHANGELOG.md")}
+    text = {
+        name: (ROOT / name).read_text()
+        for name in ("pyproject.toml", "CITATION.cff", "CHANGELOG.md")
+    }
     assert f'version = "{noisyica.__version__}"' in text["pyproject.toml"]
     assert re.search(rf"^version: ['\"]?{noisyica.__version__}", text["CITATION.cff"], re.MULTILINE)
     assert f"## [{noisyica.__version__}]" in text["CHANGELOG.md"]

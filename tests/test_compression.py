@@ -17,7 +17,9 @@ def simulate(name, n, d, p, sigma=0.3, seed=0):
     """A model and rows of it: sparse coefficients, or one scale and signs. (``Model.sample`` would be compiled for each shape.)"""
     rng = np.random.default_rng(seed)
     prior = TRUE_PRIORS[name] if isinstance(name, str) else name
-    model = Model(rng.normal(size=(d, p)), None if prior.has_offset else rng.normal(size=d), sigma**2, prior)
+    model = Model(
+        rng.normal(size=(d, p)), None if prior.has_offset else rng.normal(size=d), sigma**2, prior
+    )
     beta = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.4)
     if isinstance(compression._inner(prior), priors.SingleScaleTernary):
         beta = np.sign(beta) * rng.exponential(size=(n, 1))
@@ -48,10 +50,14 @@ def test_round_trip(name):
     small = compress(model, X)
     X_hat = decompress(model, small.data)
     assert small.distortion == pytest.approx(np.square(X - X_hat).mean(), rel=1e-12)
-    assert small.distortion < 1.15 * model.noise_variance  # no more than noise and a little rounding are left
+    assert (
+        small.distortion < 1.15 * model.noise_variance
+    )  # no more than noise and a little rounding are left
     assert compress(model, X).data == small.data
     beta, offset = coefficients(model, X_hat)
-    np.testing.assert_allclose(model.mean + beta @ model.mixing.T + offset.sum(1, keepdims=True), X_hat, atol=1e-10)
+    np.testing.assert_allclose(
+        model.mean + beta @ model.mixing.T + offset.sum(1, keepdims=True), X_hat, atol=1e-10
+    )
     if name in ("te", "teoff"):
         s = np.abs(beta).max(1, keepdims=True)
         ratio = np.divide(beta, s, out=np.zeros_like(beta), where=s > 1e-9)
@@ -82,7 +88,11 @@ def test_rate_is_the_entropy_of_the_symbols(name):
         scale = np.rint(s[s > 1e-9] / s[s > 1e-9].min() * 50)  # multiples of a step, whatever it is
         bits = entropy(y) + entropy(scale[:, None])
     else:
-        bits = entropy(np.rint(beta * np.linalg.norm(model.mixing, axis=0) / np.sqrt(model.noise_variance) / 2.0))
+        bits = entropy(
+            np.rint(
+                beta * np.linalg.norm(model.mixing, axis=0) / np.sqrt(model.noise_variance) / 2.0
+            )
+        )
     assert 0.995 < 8 * small.n_bytes / bits < 1.05
     assert small.rate == pytest.approx(8 * small.n_bytes / 2000)
     assert small.rate_per_entry == pytest.approx(small.rate / 24)
@@ -105,7 +115,9 @@ def test_signs_are_the_most_probable():
     linear = (X - model.mean) @ model.mixing @ y.T / model.noise_variance
     gamma = model.prior.gamma
     price = np.abs(y).sum(1) * np.log((1 - 2 * gamma) / gamma)
-    cost = price - 0.5 * np.square(np.maximum(linear - 1, 0)) / np.where(quadratic > 0, quadratic, 1.0)
+    cost = price - 0.5 * np.square(np.maximum(linear - 1, 0)) / np.where(
+        quadratic > 0, quadratic, 1.0
+    )
 
     found, _ = coefficients(model, decompress(model, compress(model, X, np.sqrt(12))))
     signs = np.rint(found / np.maximum(np.abs(found).max(1), 1e-9)[:, None])
@@ -143,10 +155,14 @@ def test_many_rows():
 
 
 def test_own_laws_for_components(double):
-    prior = priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False).for_components(2)
+    prior = priors.Independent(
+        laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False
+    ).for_components(2)
     prior = prior._with(laws.Mixture(prior.law.laws, np.array([[0.98, 0.02], [0.02, 0.98]])), 2)
     model = Model(np.eye(4)[:, :2], noise_variance=1e-4, prior=prior)
-    stream = compression._streams(model, compression._Code(2, 2.0, np.zeros((20, 2), np.int64)))["coefficients"]
+    stream = compression._streams(model, compression._Code(2, 2.0, np.zeros((20, 2), np.int64)))[
+        "coefficients"
+    ]
     bins = np.diff(norm.cdf(0.02 * (np.arange(8) - 3.5)))
     expected = np.array([[0.02], [0.98]]) * bins + np.array([[0.98], [0.02]]) * (np.arange(7) == 3)
     np.testing.assert_allclose(stream.prior(-3, 7), expected, rtol=1e-9)
@@ -163,7 +179,9 @@ def test_missing_values(name):
     X_hat = decompress(model, small)
     assert small.distortion == pytest.approx(np.square(X - X_hat)[~holes].mean())
     assert small.distortion < 1.2 * model.noise_variance
-    assert np.square(X - X_hat)[holes].mean() < 2 * model.noise_variance  # filled in as well as can be
+    assert (
+        np.square(X - X_hat)[holes].mean() < 2 * model.noise_variance
+    )  # filled in as well as can be
 
 
 def test_diagonal_noise():
@@ -199,7 +217,9 @@ def test_estimators_and_saved_ones(tmp_path):
     ica = NoisyICA(2, max_iter=30, tol=0, random_state=0).fit(X)
     small = compress(ica, X)
     ica.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(decompress(NoisyICA.load(tmp_path / "model.npz"), small), decompress(ica.model_, small))
+    np.testing.assert_array_equal(
+        decompress(NoisyICA.load(tmp_path / "model.npz"), small), decompress(ica.model_, small)
+    )
     assert repr(small).startswith("Compressed(200 x 8 in ")
 
 
@@ -239,7 +259,11 @@ def test_forged_check_sums_do_no_harm(example):
     rng = np.random.default_rng(0)
     start = compression.HEADER.size
     for i in range(400):
-        where = int(rng.integers(start, len(data) - 8)) if i % 2 else int(rng.integers(start, start + 3 * compression.STREAM.size))
+        where = (
+            int(rng.integers(start, len(data) - 8))
+            if i % 2
+            else int(rng.integers(start, start + 3 * compression.STREAM.size))
+        )
         bad = change(data, where, rng.bytes(int(rng.integers(1, 5))))
         with contextlib.suppress(ValueError):
             assert decompress(model, bad).shape == (40, 6)
@@ -270,7 +294,11 @@ def test_another_model_is_refused(example):
     for other in (
         Model(A, noise_variance=model.noise_variance, prior=model.prior),
         Model(model.mixing, noise_variance=2.0, prior=model.prior),
-        Model(model.mixing, noise_variance=model.noise_variance, prior=priors.SingleScaleTernaryOffset(0.3)),
+        Model(
+            model.mixing,
+            noise_variance=model.noise_variance,
+            prior=priors.SingleScaleTernaryOffset(0.3),
+        ),
         Model(model.mixing, noise_variance=model.noise_variance, prior="bg"),
         Model(np.ones((6, 2)), noise_variance=model.noise_variance, prior=model.prior),
     ):
@@ -281,7 +309,10 @@ def test_another_model_is_refused(example):
 def test_a_prior_that_only_looks_the_same_is_noticed():
     """Python functions have no fingerprint; the symbols have a check sum."""
     A = np.random.default_rng(0).normal(size=(4, 2))
-    one, other = (Model(A, noise_variance=0.01, prior=laws.LogDensity(f)) for f in (lambda t: -(t**4), lambda t: -30 * t**2))
+    one, other = (
+        Model(A, noise_variance=0.01, prior=laws.LogDensity(f))
+        for f in (lambda t: -(t**4), lambda t: -30 * t**2)
+    )
     X = np.random.default_rng(1).normal(size=(3, 2)) @ A.T
     small = compress(one, X)
     assert decompress(one, small).shape == X.shape

@@ -20,7 +20,20 @@ import zarr
 from PIL import Image
 
 import noisyica.data
-from noisyica.data import Data, Images, Lines, Mesh, Volume, files, fingerprint, labels, read, tables, write, write_table
+from noisyica.data import (
+    Data,
+    Images,
+    Lines,
+    Mesh,
+    Volume,
+    files,
+    fingerprint,
+    labels,
+    read,
+    tables,
+    write,
+    write_table,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 12))
@@ -62,15 +75,24 @@ def test_dialects_of_text(tmp_path, name, text):
 
 
 def test_ids_others_and_missing_entries(tmp_path):
-    path = written(tmp_path / "t.csv", 'who,a,sex,b,visit\n"Smith, J",1,f,NA,1_2\nLee,,m,nan,3_4\n,3,f,n/a,5\n')
+    path = written(
+        tmp_path / "t.csv", 'who,a,sex,b,visit\n"Smith, J",1,f,NA,1_2\nLee,,m,nan,3_4\n,3,f,n/a,5\n'
+    )
     data = read(path)
     np.testing.assert_array_equal(data.X, [[1, np.nan], [np.nan, np.nan], [3, np.nan]])
     assert list(data.ids) == ["Smith, J", "Lee", ""]
-    assert {key: list(value) for key, value in data.others.items()} == {"sex": ["f", "m", "f"], "visit": ["1_2", "3_4", "5"]}
+    assert {key: list(value) for key, value in data.others.items()} == {
+        "sex": ["f", "m", "f"],
+        "visit": ["1_2", "3_4", "5"],
+    }
     by_name = read(path, id_column="visit")
     assert list(by_name.ids) == ["1_2", "3_4", "5"]
     assert list(by_name.others) == ["who", "sex"]
-    assert list(read(path, id_column=4).ids) == list(read(path, id_column="4").ids) == list(by_name.ids)
+    assert (
+        list(read(path, id_column=4).ids)
+        == list(read(path, id_column="4").ids)
+        == list(by_name.ids)
+    )
     chosen = read(path, columns=["a"])
     np.testing.assert_array_equal(chosen.X[:, 0], [1, np.nan, 3])
     assert list(chosen.others) == ["sex", "b", "visit"]
@@ -107,7 +129,13 @@ def test_text_that_appears_late(tmp_path, monkeypatch):
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_tables_of_many_columns(tmp_path, quote):
     wide = RNG.normal(size=(2, 8000))
-    path = written(tmp_path / "t.csv", "\n".join(",".join([f"{quote}s{i}{quote}", *map(repr, row.tolist())]) for i, row in enumerate(wide)))
+    path = written(
+        tmp_path / "t.csv",
+        "\n".join(
+            ",".join([f"{quote}s{i}{quote}", *map(repr, row.tolist())])
+            for i, row in enumerate(wide)
+        ),
+    )
     data = read(path)
     np.testing.assert_array_equal(data.X, wide)
     assert list(data.ids) == ["s0", "s1"]
@@ -175,7 +203,9 @@ def test_npy_is_mapped(tmp_path):
         np.testing.assert_array_equal(data.X, X)
 
 
-@pytest.mark.parametrize(("shape", "image"), [((6, 3, 4), [3, 4]), ((6, 2, 2, 3), [2, 2, 3]), ((6, 3, 4, 1), [3, 4])])
+@pytest.mark.parametrize(
+    ("shape", "image"), [((6, 3, 4), [3, 4]), ((6, 2, 2, 3), [2, 2, 3]), ((6, 3, 4, 1), [3, 4])]
+)
 def test_arrays_of_images(tmp_path, shape, image):
     np.save(tmp_path / "x.npy", X.reshape(shape))
     data = read(tmp_path / "x.npy")
@@ -186,7 +216,15 @@ def test_arrays_of_images(tmp_path, shape, image):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz(tmp_path, save):
     who = np.array([f"s{i}" for i in range(6)])
-    save(tmp_path / "x.npz", odd=np.arange(5), X=X, who=who, group=np.arange(6), word=np.array(list("abcdef"), "S1"), Y=2 * X)
+    save(
+        tmp_path / "x.npz",
+        odd=np.arange(5),
+        X=X,
+        who=who,
+        group=np.arange(6),
+        word=np.array(list("abcdef"), "S1"),
+        Y=2 * X,
+    )
     data = read(tmp_path / "x.npz", "X", id_column="who")
     np.testing.assert_array_equal(data.X, X)
     assert isinstance(data.X, np.memmap) == (save is np.savez)
@@ -199,14 +237,23 @@ def test_npz(tmp_path, save):
 
 def test_mesh_in_npz(tmp_path):
     field = RNG.normal(size=(5, 4)).astype("f4")
-    np.savez(tmp_path / "m.npz", sphere=VERTICES / 2, template_vertices=VERTICES, faces=FACES, field=field, volume=np.arange(5))
+    np.savez(
+        tmp_path / "m.npz",
+        sphere=VERTICES / 2,
+        template_vertices=VERTICES,
+        faces=FACES,
+        field=field,
+        volume=np.arange(5),
+    )
     data = read(tmp_path / "m.npz")  # the only array whose columns are the mesh's vertices
     np.testing.assert_array_equal(data.X, field)
     assert isinstance(data.layout, Mesh)
     np.testing.assert_array_equal(data.layout.vertices, VERTICES)
     np.testing.assert_array_equal(data.layout.faces, FACES)
     np.save(tmp_path / "field.npy", field)
-    np.testing.assert_array_equal(read(tmp_path / "field.npy", mesh=tmp_path / "m.npz").layout.faces, FACES)
+    np.testing.assert_array_equal(
+        read(tmp_path / "field.npy", mesh=tmp_path / "m.npz").layout.faces, FACES
+    )
 
 
 def test_places_of_voxels_are_no_mesh(tmp_path):
@@ -224,7 +271,9 @@ def matlab_73(path, **variables):
                 for i, word in enumerate(value):
                     cells[str(i)] = np.array([[ord(letter)] for letter in word], np.uint16)
                     cells[str(i)].attrs["MATLAB_class"] = np.bytes_("char")
-                file[name] = np.array([[cells[str(i)].ref for i in range(len(value))]], h5py.ref_dtype)
+                file[name] = np.array(
+                    [[cells[str(i)].ref for i in range(len(value))]], h5py.ref_dtype
+                )
                 file[name].attrs["MATLAB_class"] = np.bytes_("cell")
             else:
                 file[name] = value.T
@@ -241,7 +290,9 @@ def test_mat(tmp_path, version):
     if version == "5":
         cells = np.empty((6, 1), object)
         cells[:, 0] = words
-        scipy.io.savemat(path, {"X": X, "who": cells, "age": age, "rest": {"a": 1}}, do_compression=True)
+        scipy.io.savemat(
+            path, {"X": X, "who": cells, "age": age, "rest": {"a": 1}}, do_compression=True
+        )
     else:
         matlab_73(path, X=X, who=words, age=age)
     data = read(path)
@@ -255,7 +306,9 @@ def test_mat(tmp_path, version):
 @pytest.mark.parametrize("version", ["5", "7.3"])
 def test_images_in_mat(tmp_path, version):
     images = X.reshape(6, 3, 4)
-    scipy.io.savemat(tmp_path / "x.mat", {"images": images}) if version == "5" else matlab_73(tmp_path / "x.mat", images=images)
+    scipy.io.savemat(tmp_path / "x.mat", {"images": images}) if version == "5" else matlab_73(
+        tmp_path / "x.mat", images=images
+    )
     data = read(tmp_path / "x.mat")
     np.testing.assert_array_equal(data.X, X)
     assert list(data.layout.shape) == [3, 4]
@@ -263,7 +316,10 @@ def test_images_in_mat(tmp_path, version):
 
 def test_mat_has_faces_from_one_and_sparse_matrices(tmp_path):
     field = np.eye(4)[:3]
-    scipy.io.savemat(tmp_path / "m.mat", {"field": scipy.sparse.csc_matrix(field), "vertices": VERTICES, "faces": FACES + 1.0})
+    scipy.io.savemat(
+        tmp_path / "m.mat",
+        {"field": scipy.sparse.csc_matrix(field), "vertices": VERTICES, "faces": FACES + 1.0},
+    )
     data = read(tmp_path / "m.mat", "field")
     np.testing.assert_array_equal(data.X, field)
     np.testing.assert_array_equal(data.layout.faces, FACES)
@@ -284,7 +340,11 @@ def test_zarr(tmp_path, version):
     group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=version)
     group.create_array("deep/data", data=X, chunks=(2, 5))
     group.create_array("age", data=np.arange(6))
-    for data in (read(tmp_path / "x.zarr"), read(tmp_path / "x.zarr", "deep/data"), read(tmp_path / "x.zarr" / "deep" / "data")):
+    for data in (
+        read(tmp_path / "x.zarr"),
+        read(tmp_path / "x.zarr", "deep/data"),
+        read(tmp_path / "x.zarr" / "deep" / "data"),
+    ):
         np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(read(tmp_path / "x.zarr").others["age"], np.arange(6))
 
@@ -297,7 +357,9 @@ def pictures(tmp_path_factory):
     """Two colour images of different sizes, and something that is none."""
     folder = tmp_path_factory.mktemp("pictures")
     for name, shape in (("b.png", (9, 7, 3)), ("a.bmp", (6, 8, 3))):
-        Image.fromarray(np.random.default_rng(len(name)).integers(0, 256, shape, np.uint8)).save(folder / name)
+        Image.fromarray(np.random.default_rng(len(name)).integers(0, 256, shape, np.uint8)).save(
+            folder / name
+        )
     (folder / "notes.md").write_text("no image")
     return folder
 
@@ -308,7 +370,9 @@ def test_patches(pictures, colour):
     expected, ids = [], []
     for name in ("a.bmp", "b.png"):
         image = np.asarray(Image.open(pictures / name).convert("RGB" if colour else "L")) / 255
-        for i, j in itertools.product(range(0, image.shape[0] - 2, 2), range(0, image.shape[1] - 2, 2)):
+        for i, j in itertools.product(
+            range(0, image.shape[0] - 2, 2), range(0, image.shape[1] - 2, 2)
+        ):
             expected.append(image[i : i + 3, j : j + 3].ravel())
             ids.append(f"{name}:{i}:{j}")
     np.testing.assert_allclose(data.X, expected, atol=1e-7)
@@ -316,7 +380,9 @@ def test_patches(pictures, colour):
     assert data.X.dtype == np.float32
     assert list(data.layout.shape) == ([3, 3, 3] if colour else [3, 3])
     centred = read(pictures, patch_size=3, stride=2, colour=colour, centre_patches=True).X
-    np.testing.assert_allclose(centred, expected - np.mean(expected, axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(
+        centred, expected - np.mean(expected, axis=1, keepdims=True), atol=1e-6
+    )
     assert len(read(pictures, patch_size=3).X) == 2 * 2 + 3 * 2
     assert len(read(pictures / "b.png", patch_size=3).X) == 3 * 2
 
@@ -330,7 +396,9 @@ def test_whole_images(pictures, tmp_path):
     deep = np.array([[0, 1000], [40000, 65535]], np.uint16)
     Image.fromarray(deep).save(tmp_path / "deep.png")
     np.testing.assert_allclose(read(tmp_path).X[0], deep.ravel() / 65535, atol=1e-7)
-    np.testing.assert_allclose(read(tmp_path / "deep.png", colour=True).X[0], np.repeat(deep.ravel(), 3) / 65535, atol=1e-7)
+    np.testing.assert_allclose(
+        read(tmp_path / "deep.png", colour=True).X[0], np.repeat(deep.ravel(), 3) / 65535, atol=1e-7
+    )
 
 
 # Volumes
@@ -350,7 +418,9 @@ def brains(tmp_path_factory):
     nibabel.Nifti1Image(mask, AFFINE).to_filename(folder / "mask.nii")
     (folder / "each").mkdir()
     for t in range(5):
-        nibabel.Nifti1Image(values[..., t], AFFINE).to_filename(folder / "each" / f"s{t}.nii{'.gz' * (t % 2)}")
+        nibabel.Nifti1Image(values[..., t], AFFINE).to_filename(
+            folder / "each" / f"s{t}.nii{'.gz' * (t % 2)}"
+        )
     return folder, values, mask != 0
 
 
@@ -367,15 +437,27 @@ def test_volumes(brains):
         masked = read(path, mask=folder / "mask.nii")
         np.testing.assert_array_equal(masked.X, values[mask].T)
         assert masked.X.dtype == np.float32
-    (folder / "each" / "mask.nii").write_bytes((folder / "mask.nii").read_bytes())  # a mask among the volumes is none of them
-    np.testing.assert_array_equal(read(folder / "each", mask=folder / "each" / "mask.nii").X, values[mask].T)
+    (folder / "each" / "mask.nii").write_bytes(
+        (folder / "mask.nii").read_bytes()
+    )  # a mask among the volumes is none of them
+    np.testing.assert_array_equal(
+        read(folder / "each", mask=folder / "each" / "mask.nii").X, values[mask].T
+    )
     (folder / "each" / "mask.nii").unlink()
-    assert list(read(folder / "each").ids) == ["s0.nii", "s1.nii.gz", "s2.nii", "s3.nii.gz", "s4.nii"]
+    assert list(read(folder / "each").ids) == [
+        "s0.nii",
+        "s1.nii.gz",
+        "s2.nii",
+        "s3.nii.gz",
+        "s4.nii",
+    ]
 
 
 def test_folders_of_many_files(tmp_path):
     for i in range(30):
-        nibabel.Nifti1Image(np.full((2, 2, 2), i, np.float32), AFFINE).to_filename(tmp_path / f"{i:02}.nii.gz")
+        nibabel.Nifti1Image(np.full((2, 2, 2), i, np.float32), AFFINE).to_filename(
+            tmp_path / f"{i:02}.nii.gz"
+        )
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with (tmp_path / "00.nii.gz").open() as file:
         lowest = file.fileno()
@@ -392,9 +474,15 @@ def test_scaled_integers(tmp_path):
     image = nibabel.Nifti1Image(stored, AFFINE)
     image.header.set_slope_inter(0.5, 10)
     image.to_filename(tmp_path / "x.nii")
-    raw = np.frombuffer((tmp_path / "x.nii").read_bytes()[-48:], np.int16).reshape((2, 2, 2, 3), order="F")
+    raw = np.frombuffer((tmp_path / "x.nii").read_bytes()[-48:], np.int16).reshape(
+        (2, 2, 2, 3), order="F"
+    )
     nibabel.Nifti1Image(np.ones((2, 2, 2), np.uint8), AFFINE).to_filename(tmp_path / "mask.nii")
-    np.testing.assert_allclose(read(tmp_path / "x.nii", mask=tmp_path / "mask.nii").X, (raw * 0.5 + 10).reshape(8, 3).T, atol=1e-6)
+    np.testing.assert_allclose(
+        read(tmp_path / "x.nii", mask=tmp_path / "mask.nii").X,
+        (raw * 0.5 + 10).reshape(8, 3).T,
+        atol=1e-6,
+    )
 
 
 # Surfaces
@@ -403,7 +491,9 @@ def test_scaled_integers(tmp_path):
 def gifti(path, *arrays):
     """(values, intent, name) for each array."""
     parts = [
-        nibabel.gifti.GiftiDataArray(values, intent=intent, meta=nibabel.gifti.GiftiMetaData({"Name": name} if name else {}))
+        nibabel.gifti.GiftiDataArray(
+            values, intent=intent, meta=nibabel.gifti.GiftiMetaData({"Name": name} if name else {})
+        )
         for values, intent, name in arrays
     ]
     nibabel.gifti.GiftiImage(darrays=parts).to_filename(path)
@@ -414,20 +504,32 @@ SURFACE = ((VERTICES, "NIFTI_INTENT_POINTSET", ""), (FACES, "NIFTI_INTENT_TRIANG
 
 
 def test_gifti(tmp_path):
-    gifti(tmp_path / "x.func.gii", *((values, "NIFTI_INTENT_NONE", f"t{i}") for i, values in enumerate(FIELDS)))
+    gifti(
+        tmp_path / "x.func.gii",
+        *((values, "NIFTI_INTENT_NONE", f"t{i}") for i, values in enumerate(FIELDS)),
+    )
     gifti(tmp_path / "x.surf.gii", *SURFACE)
     data = read(tmp_path / "x.func.gii", mesh=tmp_path / "x.surf.gii")
     np.testing.assert_array_equal(data.X, FIELDS)
     assert list(data.ids) == ["t0", "t1", "t2"]
     np.testing.assert_array_equal(data.layout.vertices, VERTICES)
     np.testing.assert_array_equal(data.layout.faces, FACES)
-    assert list(read(tmp_path / "x.func.gii").layout.names) == ["vertex0", "vertex1", "vertex2", "vertex3"]
+    assert list(read(tmp_path / "x.func.gii").layout.names) == [
+        "vertex0",
+        "vertex1",
+        "vertex2",
+        "vertex3",
+    ]
     np.testing.assert_array_equal(read(tmp_path / "x.func.gii", "t1").X, FIELDS[1:2])
 
 
 def test_folder_of_gifti(tmp_path):
     for i, values in enumerate(FIELDS):
-        gifti(tmp_path / f"s{i}.shape.gii", (values, "NIFTI_INTENT_SHAPE", "thickness"), (values * 2, "NIFTI_INTENT_SHAPE", "area"))
+        gifti(
+            tmp_path / f"s{i}.shape.gii",
+            (values, "NIFTI_INTENT_SHAPE", "thickness"),
+            (values * 2, "NIFTI_INTENT_SHAPE", "area"),
+        )
     gifti(tmp_path / "template.surf.gii", *SURFACE)
     data = read(tmp_path, "area")
     np.testing.assert_array_equal(data.X, 2 * FIELDS)
@@ -504,8 +606,13 @@ def test_polydata_and_obj(tmp_path):
         layout = read(tmp_path / "f.npy", mesh=tmp_path / surface).layout
         np.testing.assert_array_equal(layout.vertices, VERTICES)
         np.testing.assert_array_equal(layout.faces, FACES)
-    relative = written(tmp_path / "r.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nvn 0 0 1\nv 0 0 1.5\nf -4/1/1 -3/2/1 -2/3/1\nf 1//1 2//1 4//1\n")
-    np.testing.assert_array_equal(read(tmp_path / "f.npy", mesh=relative).layout.faces, [[0, 1, 2], [0, 1, 3]])
+    relative = written(
+        tmp_path / "r.obj",
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nvn 0 0 1\nv 0 0 1.5\nf -4/1/1 -3/2/1 -2/3/1\nf 1//1 2//1 4//1\n",
+    )
+    np.testing.assert_array_equal(
+        read(tmp_path / "f.npy", mesh=relative).layout.faces, [[0, 1, 2], [0, 1, 3]]
+    )
 
 
 # Writing
@@ -531,7 +638,9 @@ def test_images_are_written(tmp_path, shape):
     assert [path.name for path in pngs] == [f"maps-map_{i}.png" for i in range(6)]
     grey = np.asarray(Image.open(pngs[2])).astype(float)
     assert grey.shape == shape
-    np.testing.assert_allclose((grey.ravel() - 127.5) / 127.5, X[2] / np.abs(X[2]).max(), atol=0.5 / 127.5 + 1e-9)
+    np.testing.assert_allclose(
+        (grey.ravel() - 127.5) / 127.5, X[2] / np.abs(X[2]).max(), atol=0.5 / 127.5 + 1e-9
+    )
     (_, flat) = write(np.zeros((1, 12)), Images(np.array(shape)), tmp_path / "flat")
     assert (np.asarray(Image.open(flat)) == 128).all()
 
@@ -552,7 +661,10 @@ def test_volumes_are_written(tmp_path, brains, dtype):
     assert (image.get_fdata()[~mask] == 0).all()
 
 
-@pytest.mark.parametrize(("like", "names"), [(None, ["x.surf.gii", "x.shape.gii"]), ("in.vtk", ["x.vtk"]), ("in.ply", ["x.ply"])])
+@pytest.mark.parametrize(
+    ("like", "names"),
+    [(None, ["x.surf.gii", "x.shape.gii"]), ("in.vtk", ["x.vtk"]), ("in.ply", ["x.ply"])],
+)
 def test_meshes_are_written(tmp_path, like, names):
     paths = write(FIELDS, Mesh(VERTICES, FACES), tmp_path / "x", names=["a", "b", "c"], like=like)
     assert [path.name for path in paths] == names
@@ -575,7 +687,10 @@ def test_what_meshio_and_nibabel_make_of_written_meshes(tmp_path, monkeypatch):
     np.testing.assert_array_equal(mesh.point_data["component2"], FIELDS[2])
     (tmp_path / "in").mkdir()
     meshio.vtk.write(tmp_path / "in" / "a.vtk", meshio.Mesh(VERTICES, [("triangle", FACES)]))
-    assert [path.name for path in write(FIELDS, Mesh(VERTICES, FACES), tmp_path / "z", like=tmp_path / "in")] == ["z.vtk"]
+    assert [
+        path.name
+        for path in write(FIELDS, Mesh(VERTICES, FACES), tmp_path / "z", like=tmp_path / "in")
+    ] == ["z.vtk"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert [path.name for path in write(FIELDS, Mesh(VERTICES, FACES), tmp_path / "y")] == ["y.vtk"]
 
@@ -615,16 +730,38 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda folder: write(X[:, :5], Images(np.array([3, 4])), folder / "x"), r"shape \(6, 5\), but the layout is of 12 numbers"),
-        (lambda folder: write(X, Images(np.array([3, 4])), folder / "x", names=["a"]), "There are 6 maps"),
-        (lambda folder: write(X[:2], Images(np.array([3, 4])), folder / "x", names=["a b", "a_b"]), "do not make different names of files"),
         (
-            lambda folder: write(FIELDS[:2], Mesh(VERTICES, FACES), folder / "x", names=["a b", "a_b"], like="x.ply"),
+            lambda folder: write(X[:, :5], Images(np.array([3, 4])), folder / "x"),
+            r"shape \(6, 5\), but the layout is of 12 numbers",
+        ),
+        (
+            lambda folder: write(X, Images(np.array([3, 4])), folder / "x", names=["a"]),
+            "There are 6 maps",
+        ),
+        (
+            lambda folder: write(
+                X[:2], Images(np.array([3, 4])), folder / "x", names=["a b", "a_b"]
+            ),
+            "do not make different names of files",
+        ),
+        (
+            lambda folder: write(
+                FIELDS[:2], Mesh(VERTICES, FACES), folder / "x", names=["a b", "a_b"], like="x.ply"
+            ),
             "different names of a PLY",
         ),
-        (lambda folder: write_table(folder / "t.csv", X, range(5), range(12)), "there are 5 ids and 12 names"),
-        (lambda folder: write_table(folder / "t.xls", X, range(6), range(12)), "written as .csv or .parquet"),
-        (lambda folder: write_table(folder / "t.csv", X[:, :2], range(6), ["a", "a"]), "must differ"),
+        (
+            lambda folder: write_table(folder / "t.csv", X, range(5), range(12)),
+            "there are 5 ids and 12 names",
+        ),
+        (
+            lambda folder: write_table(folder / "t.xls", X, range(6), range(12)),
+            "written as .csv or .parquet",
+        ),
+        (
+            lambda folder: write_table(folder / "t.csv", X[:, :2], range(6), ["a", "a"]),
+            "must differ",
+        ),
     ],
 )
 def test_what_cannot_be_written(tmp_path, call, message):
@@ -681,7 +818,11 @@ def test_labels(tmp_path):
     assert list(labels(data, str(tmp_path / "l.npy"))) == list(range(6))
     np.save(tmp_path / "objects.npy", np.array([None] * 6), allow_pickle=True)
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\n")
-    for name, message in (("none.txt", "neither a file"), ("objects.npy", "cannot be read"), ("bad.txt", "cannot be read")):
+    for name, message in (
+        ("none.txt", "neither a file"),
+        ("objects.npy", "cannot be read"),
+        ("bad.txt", "cannot be read"),
+    ):
         with pytest.raises(ValueError, match=message):
             labels(data, str(tmp_path / name))
     np.save(tmp_path / "zero.npy", np.array(3))
@@ -714,7 +855,10 @@ def test_sizes_that_are_refused():
         files.check_size("x", 2**60, 2**60)
 
 
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(noisyica.data.__path__, "noisyica.data.")])
+@pytest.mark.parametrize(
+    "name",
+    [module.name for module in pkgutil.iter_modules(noisyica.data.__path__, "noisyica.data.")],
+)
 def test_docstring_examples(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

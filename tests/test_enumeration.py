@@ -9,11 +9,18 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from noisyica import enumeration, priors
-from noisyica._array import cast, to_numpy
+from noisyica import priors
+from noisyica._jax.arrays import cast, to_numpy
+from noisyica.engine.statistics import Block, Parameters, channel, collect, mstep
 from noisyica.laws import Dirac, Mixture, Normal, SymmetricNormals
-from noisyica.priors import BernoulliGaussian, GaussianMixture, Independent, SingleScaleTernary, TernaryState
-from noisyica.statistics import Block, Parameters, channel, collect, mstep
+from noisyica.posterior import enumeration
+from noisyica.priors import (
+    BernoulliGaussian,
+    GaussianMixture,
+    Independent,
+    SingleScaleTernary,
+    TernaryState,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -21,7 +28,10 @@ pytestmark = pytest.mark.usefixtures("double")
 NORMALS = {
     "bg": (BernoulliGaussian(0.3), [(0.7, 0.0, 0.0), (0.3, 0.0, 1.0)]),
     "bg-shift": (BernoulliGaussian(0.4, 1.5).shifted(), [(0.6, 0.0, 0.0), (0.4, 1.5, 1.0)]),
-    "ifa": (GaussianMixture((2.5,), (0.4, 0.6)), [(0.4, 0.0, 1.0), (0.3, 2.5, 1.0), (0.3, -2.5, 1.0)]),
+    "ifa": (
+        GaussianMixture((2.5,), (0.4, 0.6)),
+        [(0.4, 0.0, 1.0), (0.3, 2.5, 1.0), (0.3, -2.5, 1.0)],
+    ),
     "ifa-two": (
         Independent(SymmetricNormals((1.0, 3.0), (0.2, 0.5, 0.3))),
         [(0.2, 0.0, 1.0), (0.25, 1.0, 1.0), (0.25, -1.0, 1.0), (0.15, 3.0, 1.0), (0.15, -3.0, 1.0)],
@@ -42,7 +52,9 @@ def problem(prior, p, n=6, d=4, sigma=0.6, seed=0):
     A, mean = rng.normal(size=(d, p)), rng.normal(size=d)
     x = mean[:, None] + A @ rng.normal(scale=1.5, size=(p, n)) + sigma * rng.normal(size=(d, n))
     weight = rng.dirichlet(np.ones(n))
-    return Parameters(jnp.array(A), jnp.array(mean), jnp.array(sigma**2), prior), block_of(x, weight)
+    return Parameters(jnp.array(A), jnp.array(mean), jnp.array(sigma**2), prior), block_of(
+        x, weight
+    )
 
 
 def block_of(x, weight=None):
@@ -60,11 +72,19 @@ def nodes_of(name, p):
         log_mass = np.log(np.tile(0.15 * w, 150)) - s
         y = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=p))).T
         log_sign = np.where(y == 0, np.log(0.6), np.log(0.2)).sum(0)
-        y, s, log_mass = np.repeat(y, s.size, 1), np.tile(s, y.shape[1]), (log_sign[:, None] + log_mass).ravel()
+        y, s, log_mass = (
+            np.repeat(y, s.size, 1),
+            np.tile(s, y.shape[1]),
+            (log_sign[:, None] + log_mass).ravel(),
+        )
         return TernaryState(jnp.array(y), jnp.array(s)), y * s, log_mass
     # the trapezoid rule converges faster than any power of its step for normal densities; it never steps on an atom
     t = -10 + 0.05 * (np.arange(400) + np.sqrt(0.5))
-    density = sum(w * np.exp(-0.5 * ((t - m) / s) ** 2) / (s * np.sqrt(2 * np.pi)) for w, m, s in NORMALS[name][1] if s > 0)
+    density = sum(
+        w * np.exp(-0.5 * ((t - m) / s) ** 2) / (s * np.sqrt(2 * np.pi))
+        for w, m, s in NORMALS[name][1]
+        if s > 0
+    )
     atoms = [(m, w) for w, m, s in NORMALS[name][1] if s == 0]
     points = np.concatenate([t, [m for m, _ in atoms]])
     masses = np.log(np.concatenate([0.05 * density, [w for _, w in atoms]]) + 1e-300)
@@ -76,7 +96,9 @@ def nodes_of(name, p):
 def log_terms_of(parameters, x, beta, log_mass):
     """Log of p(x, node) for the rows and nodes (n, N), from the definition of the model."""
     A, mean, sigma2 = (np.asarray(value) for value in parameters[:3])
-    distance = np.stack([((row[:, None] - A @ beta) ** 2).sum(0) for row in (np.asarray(x) - mean[:, None]).T])
+    distance = np.stack(
+        [((row[:, None] - A @ beta) ** 2).sum(0) for row in (np.asarray(x) - mean[:, None]).T]
+    )
     return log_mass - 0.5 * (distance / sigma2 + len(A) * np.log(2 * np.pi * sigma2))
 
 
@@ -86,10 +108,14 @@ def test_likelihood_agrees_with_integration_over_the_coefficients(name, p):
     parameters, block = problem(PRIORS[name], p)
     _, beta, log_mass = nodes_of(name, p)
     expected = logsumexp(log_terms_of(parameters, block.x, beta, log_mass), axis=1)
-    np.testing.assert_allclose(enumeration.log_likelihood(parameters, block.x), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        enumeration.log_likelihood(parameters, block.x), expected, rtol=0, atol=1e-10
+    )
 
 
-@pytest.mark.parametrize(("name", "p"), [("bg", 2), ("bg-shift", 2), ("ifa", 2), ("composed", 2), ("te", 3)])
+@pytest.mark.parametrize(
+    ("name", "p"), [("bg", 2), ("bg-shift", 2), ("ifa", 2), ("composed", 2), ("te", 3)]
+)
 def test_expectation_agrees_with_integration_over_the_coefficients(name, p):
     # collect's statistics of each row at each node, weighted with the node's posterior probability
     parameters, block = problem(PRIORS[name], p)
@@ -98,7 +124,9 @@ def test_expectation_agrees_with_integration_over_the_coefficients(name, p):
     total = logsumexp(log_terms, axis=1)
     weight = np.asarray(block.weight)[:, None] * np.exp(log_terms - total[:, None])
     rows = block_of(np.repeat(np.asarray(block.x), beta.shape[1], 1), weight.ravel())
-    expected = collected(parameters.prior, jax.tree.map(lambda leaf: jnp.tile(leaf, len(weight)), latent), rows)
+    expected = collected(
+        parameters.prior, jax.tree.map(lambda leaf: jnp.tile(leaf, len(weight)), latent), rows
+    )
 
     found, log_p = enumeration.expectation(parameters, block)
     np.testing.assert_allclose(log_p, total, rtol=0, atol=1e-10)
@@ -130,17 +158,27 @@ def test_agrees_with_gaussians_in_d_dimensions(name):
     found, log_p = enumeration.expectation(parameters, block)
     np.testing.assert_allclose(log_p, total, rtol=0, atol=1e-11)
     np.testing.assert_allclose(found.b, np.einsum("sn,spn->p", weight, means), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.xb, np.einsum("sn,dn,spn->dp", weight, x, means), rtol=0, atol=1e-12)
-    second = np.einsum("sn,spn,sqn->pq", weight, means, means) + np.einsum("sn,spq->pq", weight, covariances)
+    np.testing.assert_allclose(
+        found.xb, np.einsum("sn,dn,spn->dp", weight, x, means), rtol=0, atol=1e-12
+    )
+    second = np.einsum("sn,spn,sqn->pq", weight, means, means) + np.einsum(
+        "sn,spq->pq", weight, covariances
+    )
     np.testing.assert_allclose(found.bb, second, rtol=0, atol=1e-12)
-    membership = np.array(list(itertools.product(range(len(classes)), repeat=p)))[:, :, None] == np.arange(len(classes))
+    membership = np.array(list(itertools.product(range(len(classes)), repeat=p)))[
+        :, :, None
+    ] == np.arange(len(classes))
     counts = np.einsum("sn,spk->k", weight, membership)
     assert counts.sum() == pytest.approx(p)
     if "ifa" in name:
         sums = np.einsum("sn,spk,spn->k", weight, membership, means)
         expected = [counts[0], *(counts[1::2] + counts[2::2]), *(sums[1::2] - sums[2::2])]
     elif name == "bg-shift":  # whose location is learnt
-        expected = [*counts, np.einsum("sn,sp,spn->", weight, membership[:, :, 1], means), counts[1]]
+        expected = [
+            *counts,
+            np.einsum("sn,sp,spn->", weight, membership[:, :, 1], means),
+            counts[1],
+        ]
     else:
         expected = [] if name == "normal" else counts
     np.testing.assert_allclose(jax.tree.leaves(found.prior), expected, rtol=0, atol=1e-12)
@@ -148,7 +186,9 @@ def test_agrees_with_gaussians_in_d_dimensions(name):
 
 @jax.jit
 def value_and_gradient(parameters, block):
-    return jax.value_and_grad(lambda q: block.weight @ enumeration.log_likelihood(q, block.x))(parameters)
+    return jax.value_and_grad(lambda q: block.weight @ enumeration.log_likelihood(q, block.x))(
+        parameters
+    )
 
 
 @pytest.mark.parametrize("name", ["bg", "bg-shift", "ifa-two", "te"])
@@ -157,16 +197,26 @@ def test_gradient_of_the_likelihood_is_that_of_the_complete_data(name):
     parameters, block = problem(PRIORS[name], 3, seed=2)
     value, gradient = to_numpy(value_and_gradient(parameters, block))
     s, log_p = to_numpy(enumeration.expectation(parameters, block))
-    (A, mean, sigma2), x, weight = (np.asarray(v) for v in parameters[:3]), np.asarray(block.x), np.asarray(block.weight)
+    (A, mean, sigma2), x, weight = (
+        (np.asarray(v) for v in parameters[:3]),
+        np.asarray(block.x),
+        np.asarray(block.weight),
+    )
     assert value == pytest.approx(weight @ log_p, abs=1e-12)
     centred, xb = x - mean[:, None], s.xb - np.outer(mean, s.b)
     np.testing.assert_allclose(gradient.A, (xb - A @ s.bb) / sigma2, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(gradient.mean, (centred @ weight - A @ s.b) / sigma2, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        gradient.mean, (centred @ weight - A @ s.b) / sigma2, rtol=0, atol=1e-8
+    )
     residual = weight @ (centred**2).sum(0) - 2 * (xb * A).sum() + (A.T @ A * s.bb).sum()
-    np.testing.assert_allclose(gradient.sigma2, (residual / sigma2 - len(A)) / (2 * sigma2), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        gradient.sigma2, (residual / sigma2 - len(A)) / (2 * sigma2), rtol=0, atol=1e-8
+    )
     if name == "te":
         off, on = s.prior
-        np.testing.assert_allclose(gradient.prior._gamma, on / 0.2 - 2 * off / 0.6, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(
+            gradient.prior._gamma, on / 0.2 - 2 * off / 0.6, rtol=0, atol=1e-8
+        )
 
 
 @pytest.mark.parametrize("name", ["bg", "ifa", "te"])
@@ -179,9 +229,16 @@ def test_em_never_lowers_the_likelihood(name):
         weights, means, scales = np.array(NORMALS[name][1]).T
         k = rng.choice(len(weights), size=(3, 300), p=weights)
         beta = means[k] + scales[k] * rng.normal(size=k.shape)
-    x = np.asarray(truth.mean)[:, None] + np.asarray(truth.A) @ beta + 0.3 * rng.normal(size=(6, 300))
+    x = (
+        np.asarray(truth.mean)[:, None]
+        + np.asarray(truth.A) @ beta
+        + 0.3 * rng.normal(size=(6, 300))
+    )
     block = block_of(x)
-    parameters = cast(Parameters(jnp.array(rng.normal(size=(6, 3))), x.mean(1), jnp.array(1.0), priors.get(name)), float)
+    parameters = cast(
+        Parameters(jnp.array(rng.normal(size=(6, 3))), x.mean(1), jnp.array(1.0), priors.get(name)),
+        float,
+    )
 
     @jax.jit
     def iterate(parameters):
@@ -210,7 +267,10 @@ def test_chunks_of_states_change_nothing(monkeypatch):
 def test_rows_in_single_precision_give_double_precision():
     parameters, block = problem(PRIORS["bg"], 3, seed=5)
     single = cast(block, "float32")
-    found, expected = enumeration.expectation(parameters, single), enumeration.expectation(parameters, cast(single, float))
+    found, expected = (
+        enumeration.expectation(parameters, single),
+        enumeration.expectation(parameters, cast(single, float)),
+    )
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert a.dtype == np.float64
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
@@ -219,13 +279,17 @@ def test_rows_in_single_precision_give_double_precision():
 def test_classes_of_weight_zero_do_no_harm():
     parameters, block = problem(BernoulliGaussian(1.0), 3)
     found, log_p = enumeration.expectation(parameters, block)
-    expected, log_q = enumeration.expectation(parameters._replace(prior=Independent(Normal())), block)
+    expected, log_q = enumeration.expectation(
+        parameters._replace(prior=Independent(Normal())), block
+    )
     np.testing.assert_allclose(log_p, log_q, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.bb, expected.bb, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.prior[0], [0.0, 3.0], rtol=0, atol=1e-12)
     for prior in (BernoulliGaussian(0.0), SingleScaleTernary(0.0)):
         found, log_p = enumeration.expectation(parameters._replace(prior=prior), block)
-        noise = multivariate_normal(np.asarray(parameters.mean), np.asarray(parameters.sigma2) * np.eye(4))
+        noise = multivariate_normal(
+            np.asarray(parameters.mean), np.asarray(parameters.sigma2) * np.eye(4)
+        )
         np.testing.assert_allclose(log_p, noise.logpdf(np.asarray(block.x).T), rtol=0, atol=1e-12)
         assert all(not np.any(value) for value in (found.b, found.bb, found.xb))
     found, _ = enumeration.expectation(parameters._replace(prior=SingleScaleTernary(0.5)), block)
@@ -251,11 +315,16 @@ def test_low_noise_costs_no_more_digits_than_it_must(condition):
     U, _, V = np.linalg.svd(rng.normal(size=(6, 3)), full_matrices=False)
     A, sigma = 3 * U * np.geomspace(1, 1 / condition, 3) @ V, 1e-3
     x = A @ rng.normal(size=(3, 30)) + sigma * rng.normal(size=(6, 30))
-    log_p = enumeration.log_likelihood(Parameters(jnp.array(A), jnp.zeros(6), jnp.array(sigma**2), Independent(Normal())), jnp.array(x))
+    log_p = enumeration.log_likelihood(
+        Parameters(jnp.array(A), jnp.zeros(6), jnp.array(sigma**2), Independent(Normal())),
+        jnp.array(x),
+    )
     # in the singular vectors x is independent normals
     left, singular, _ = np.linalg.svd(A)
     variance = np.append(singular**2, np.zeros(3)) + sigma**2
-    expected = -0.5 * ((left.T @ x) ** 2 / variance[:, None] + np.log(2 * np.pi * variance)[:, None]).sum(0)
+    expected = -0.5 * (
+        (left.T @ x) ** 2 / variance[:, None] + np.log(2 * np.pi * variance)[:, None]
+    ).sum(0)
     scale = (x**2).sum(0).max() / sigma**2 * np.finfo(float).eps
     np.testing.assert_allclose(log_p, expected, rtol=0, atol=30 * scale)
 
@@ -266,17 +335,34 @@ def test_counts_states_and_says_what_it_cannot_do():
     assert enumeration.count_states(SingleScaleTernary(), 9) == 3**9
     assert enumeration.count_states(Independent(Normal()), 300) == 1
     without = ["log", "lap", "eg", "ebg", "et", "teoff"]
-    assert [name for name in priors.TABLE if enumeration.count_states(priors.get(name), 2) is None] == without
-    assert enumeration.count_states(Independent(Mixture((Dirac(), SymmetricNormals()), (0.5, 0.5))), 2) is None
-    for prior, p in ((BernoulliGaussian(), 14), (SingleScaleTernary(), 9), (Independent(Normal()), 300)):
+    assert [
+        name for name in priors.TABLE if enumeration.count_states(priors.get(name), 2) is None
+    ] == without
+    assert (
+        enumeration.count_states(Independent(Mixture((Dirac(), SymmetricNormals()), (0.5, 0.5))), 2)
+        is None
+    )
+    for prior, p in (
+        (BernoulliGaussian(), 14),
+        (SingleScaleTernary(), 9),
+        (Independent(Normal()), 300),
+    ):
         enumeration.check(prior, p)
     for name in without:
-        with pytest.raises(ValueError, match="no exact E-step.*'ifa', 'bg' and 'te'.*'saem', 'mcem' or 'fam-em'"):
+        with pytest.raises(
+            ValueError, match="no exact E-step.*'ifa', 'bg' and 'te'.*'saem', 'mcem' or 'fam-em'"
+        ):
             enumeration.check(priors.get(name), 2)
-    with pytest.raises(ValueError, match="32,768 with this prior and 15 components.*20,000.*'saem', 'mcem' or 'fam-em'"):
+    with pytest.raises(
+        ValueError,
+        match="32,768 with this prior and 15 components.*20,000.*'saem', 'mcem' or 'fam-em'",
+    ):
         enumeration.check(BernoulliGaussian(), 15)
     parameters, block = problem(priors.get("lap"), 2)
-    for call in (lambda: enumeration.expectation(parameters, block), lambda: enumeration.log_likelihood(parameters, block.x)):
+    for call in (
+        lambda: enumeration.expectation(parameters, block),
+        lambda: enumeration.log_likelihood(parameters, block.x),
+    ):
         with pytest.raises(ValueError, match="no exact E-step"):
             call()
 
@@ -284,7 +370,10 @@ def test_counts_states_and_says_what_it_cannot_do():
 def test_calls_no_lapack():
     # two batched calls at once have locked up XLA:CPU on two cores, now and then
     for name in ("bg", "te"):
-        assert "lapack" not in enumeration.expectation.lower(*problem(PRIORS[name], 3)).as_text().lower()
+        assert (
+            "lapack"
+            not in enumeration.expectation.lower(*problem(PRIORS[name], 3)).as_text().lower()
+        )
 
 
 def test_sweeps_of_te_leave_wrong_patterns():
@@ -306,5 +395,9 @@ def test_sweeps_of_te_leave_wrong_patterns():
         return latent, residual(collect(prior, latent, block))
 
     start = prior.start(jax.random.key(0), p, n, float)
-    drawn = np.asarray(jax.lax.scan(sweep, start, jax.random.split(jax.random.key(1), 400))[1])[80:].reshape(8, -1).mean(1)
+    drawn = (
+        np.asarray(jax.lax.scan(sweep, start, jax.random.split(jax.random.key(1), 400))[1])[80:]
+        .reshape(8, -1)
+        .mean(1)
+    )
     assert abs(drawn.mean() - residual(exact)) < 4 * drawn.std(ddof=1) / np.sqrt(8)

@@ -64,7 +64,11 @@ def test_pipeline_clone_and_names(data):
     assert list(pipe[-1].get_feature_names_out()) == ["noisyica0", "noisyica1"]
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(load_iris().data, columns=load_iris().feature_names)
-    out = NoisyICA(2, max_iter=30, tol=0, random_state=0).set_output(transform="pandas").fit_transform(frame)
+    out = (
+        NoisyICA(2, max_iter=30, tol=0, random_state=0)
+        .set_output(transform="pandas")
+        .fit_transform(frame)
+    )
     assert list(out.columns) == ["noisyica0", "noisyica1"]
 
 
@@ -88,9 +92,19 @@ GOOD = np.random.default_rng(0).normal(size=(30, 4))
         (GOOD, {"prior": None}, TypeError, "prior must be one of"),
         (GOOD, {"n_components": 0}, ValueError, "n_components must be at least 1"),
         (GOOD, {"n_components": -3}, ValueError, "n_components must be at least 1"),
-        (GOOD, {"n_components": 2.5}, TypeError, "n_components must be a positive integer or 'auto'; got 2.5"),
+        (
+            GOOD,
+            {"n_components": 2.5},
+            TypeError,
+            "n_components must be a positive integer or 'auto'; got 2.5",
+        ),
         (GOOD, {"n_components": True}, TypeError, "n_components must be a positive integer"),
-        (GOOD, {"n_components": "many"}, ValueError, "n_components must be a positive integer or 'auto'"),
+        (
+            GOOD,
+            {"n_components": "many"},
+            ValueError,
+            "n_components must be a positive integer or 'auto'",
+        ),
         (GOOD, {"algorithm": "gd"}, ValueError, "algorithm='gd' is not known. Choose 'saem'"),
         (GOOD, {"sampler": "nuts"}, ValueError, "sampler='nuts' is not known"),
         (GOOD, {"mean": "median"}, ValueError, "mean='median' is not known"),
@@ -110,7 +124,12 @@ def test_bad_input_is_refused_in_words(X, settings, error, message):
 
 
 def test_use_before_fit():
-    for use in (lambda e: e.transform(GOOD), lambda e: e.inverse_transform(GOOD), lambda e: e.sample(), lambda e: e.save("x.npz")):
+    for use in (
+        lambda e: e.transform(GOOD),
+        lambda e: e.inverse_transform(GOOD),
+        lambda e: e.sample(),
+        lambda e: e.save("x.npz"),
+    ):
         with pytest.raises(NotFittedError):
             use(NoisyICA(2))
 
@@ -157,7 +176,9 @@ def test_few_rows_in_tiny_units_work_for_other_priors(data, prior):
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 def test_units_do_not_matter(data, fitted, factor):
     scaled = NoisyICA(3, max_iter=200, tol=0, random_state=0).fit(data[1] * factor)
-    np.testing.assert_allclose(scaled.components_ / factor, fitted.components_, rtol=0.05, atol=0.05)
+    np.testing.assert_allclose(
+        scaled.components_ / factor, fitted.components_, rtol=0.05, atol=0.05
+    )
     assert scaled.noise_variance_ / factor**2 == pytest.approx(fitted.noise_variance_, rel=0.02)
 
 
@@ -166,8 +187,14 @@ def test_units_do_not_matter(data, fitted, factor):
 
 @pytest.mark.parametrize("name", some_slow(["bg", "ifa", "teoff", "composed"], "teoff"))
 def test_save_and_load(tmp_path, data, name):
-    prior = laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5)) if name == "composed" else TRUE_PRIORS[name]
-    ica = NoisyICA(2, prior=prior, max_iter=20, tol=0, random_state=3, init=data[0].mixing[:, :2]).fit(data[1])
+    prior = (
+        laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5))
+        if name == "composed"
+        else TRUE_PRIORS[name]
+    )
+    ica = NoisyICA(
+        2, prior=prior, max_iter=20, tol=0, random_state=3, init=data[0].mixing[:, :2]
+    ).fit(data[1])
     path = tmp_path / "model.npz"
     ica.save(path)
     again = NoisyICA.load(path)
@@ -177,7 +204,11 @@ def test_save_and_load(tmp_path, data, name):
     np.testing.assert_array_equal(again.history_["noise_variance"], ica.history_["noise_variance"])
     assert repr(again.prior_) == repr(ica.prior_)
     assert again.get_params()["random_state"] == 3
-    assert (again.n_iter_, again.converged_, again.noise_variance_) == (20, ica.converged_, ica.noise_variance_)
+    assert (again.n_iter_, again.converged_, again.noise_variance_) == (
+        20,
+        ica.converged_,
+        ica.noise_variance_,
+    )
 
 
 def test_feature_names_are_saved(tmp_path):
@@ -206,7 +237,9 @@ def test_bad_files(tmp_path, fitted):
 
 @pytest.mark.parametrize("prior", some_slow(["bg", "te"], "te"))
 def test_the_seed_decides(data, prior):
-    fits = [NoisyICA(2, prior=prior, max_iter=60, tol=0, random_state=s).fit(data[1]) for s in (5, 5, 6)]
+    fits = [
+        NoisyICA(2, prior=prior, max_iter=60, tol=0, random_state=s).fit(data[1]) for s in (5, 5, 6)
+    ]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     assert not np.array_equal(fits[0].components_, fits[2].components_)
 
@@ -226,12 +259,18 @@ SCRIPT = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the number of threads cannot be set on this system")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"),
+    reason="the number of threads cannot be set on this system",
+)
 def test_threads_do_not_change_the_result():
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one core only")
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]
-    processes = [subprocess.Popen([*command, cores], stdout=subprocess.PIPE, text=True) for cores in ("one", "all")]
+    processes = [
+        subprocess.Popen([*command, cores], stdout=subprocess.PIPE, text=True)
+        for cores in ("one", "all")
+    ]
     results = [process.communicate()[0] for process in processes]
     assert results[0] == results[1]
     assert len(results[0]) > 60

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from noisyica import Model, priors
 from noisyica.data import Mesh, write
-from noisyica.experiments import (
+from noisyica.paper import (
     NAMES,
     Claim,
     Entry,
@@ -24,11 +24,11 @@ from noisyica.experiments import (
     inputs,
     measures,
     page,
-    paper,
+    published,
     tasks,
     transcription,
 )
-from noisyica.experiments.command import reproduce
+from noisyica.paper.command import reproduce
 
 app = typer.Typer()
 app.command()(reproduce)
@@ -66,7 +66,9 @@ def test_area_and_roughness():
     rng = np.random.default_rng(0)
     flat, spot, noise = np.ones(400), np.eye(400)[37], rng.normal(size=400)
     board = np.indices((20, 20)).sum(0).ravel() % 2 * 2.0 - 1
-    np.testing.assert_allclose(measures.effective_area(np.stack([flat, spot, board])), [1, 1 / 400, 1])
+    np.testing.assert_allclose(
+        measures.effective_area(np.stack([flat, spot, board])), [1, 1 / 400, 1]
+    )
     rough = measures.roughness(np.stack([flat, board, noise]), (20, 20))
     np.testing.assert_allclose(rough[:2], [0, 2])
     assert rough[2] == pytest.approx(1, abs=0.15)
@@ -76,12 +78,30 @@ def test_area_and_roughness():
 
 def test_fates_of_intervals():
     truth = components.truth()
-    assert components.fates(truth) == {"recovered": 8, "merged": 0, "repeated": 0, "noise": 0, "off": 0}
+    assert components.fates(truth) == {
+        "recovered": 8,
+        "merged": 0,
+        "repeated": 0,
+        "noise": 0,
+        "off": 0,
+    }
     merged = np.column_stack([truth[:, :6], truth[:, 6] + truth[:, 7]])
-    assert components.fates(merged) == {"recovered": 6, "merged": 1, "repeated": 0, "noise": 0, "off": 0}
+    assert components.fates(merged) == {
+        "recovered": 6,
+        "merged": 1,
+        "repeated": 0,
+        "noise": 0,
+        "off": 0,
+    }
     noise = np.tile([1.0, -1.0], 48)[:, None]
     more = np.column_stack([truth, truth[:, 0] * 0.7, noise, 0.001 * truth[:, 1]])
-    assert components.fates(more) == {"recovered": 8, "merged": 0, "repeated": 1, "noise": 1, "off": 1}
+    assert components.fates(more) == {
+        "recovered": 8,
+        "merged": 0,
+        "repeated": 1,
+        "noise": 1,
+        "off": 1,
+    }
 
 
 # --------------------------------------------------------------------------------------------------- the transcription
@@ -91,7 +111,9 @@ def test_transcription_learns():
     """From a poor start; with the coefficients known, the noise variance has a standard error of 1.6 %."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(20, 2))
-    X, _ = Model(A, np.full(20, 3.0), 0.25, priors.BernoulliGaussian(0.6)).sample(400, random_state=1)
+    X, _ = Model(A, np.full(20, 3.0), 0.25, priors.BernoulliGaussian(0.6)).sample(
+        400, random_state=1
+    )
     found, noise = transcription.saem(X, A + 0.5 * rng.normal(size=A.shape), "bg", 200, 0)
     assert noise == pytest.approx(0.25, rel=0.06)
     assert measures.cosines(found, A).max(0).min() > 0.99
@@ -99,7 +121,11 @@ def test_transcription_learns():
 
 @pytest.mark.parametrize(
     ("name", "variance", "state"),
-    [("log", np.pi**2 / 12, {}), ("bg", 0.3, {"alpha": 0.3}), ("ifa", 1 + 0.7 * 2**2, {"weight": 0.7, "centre": 2.0})],
+    [
+        ("log", np.pi**2 / 12, {}),
+        ("bg", 0.3, {"alpha": 0.3}),
+        ("ifa", 1 + 0.7 * 2**2, {"weight": 0.7, "centre": 2.0}),
+    ],
 )
 def test_transcription_draws_from_the_posterior(name, variance, state):
     """With one component the posterior mean is a quotient of integrals over the prior, here means over many prior draws."""
@@ -114,7 +140,9 @@ def test_transcription_draws_from_the_posterior(name, variance, state):
     for _ in range(20):
         transcription._sweep(rng, sampler, state, hidden, many - hidden["beta"] @ A.T, A, sigma2)
     found = hidden["beta"].reshape(3, 2000)
-    np.testing.assert_allclose(found.mean(1), weight @ beta / weight.sum(1), atol=4.5 * found.std() / np.sqrt(2000))
+    np.testing.assert_allclose(
+        found.mean(1), weight @ beta / weight.sum(1), atol=4.5 * found.std() / np.sqrt(2000)
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- running, resuming
@@ -157,7 +185,12 @@ def found_in(x: int, data: str, fingerprint: str) -> dict:
 def test_data_are_known_by_what_they_are(tmp_path):
     CALLS.clear()
     for folder, fingerprint in (("here", "a"), ("there", "a"), ("there", "b")):
-        tasks.run(Settings(cache=tmp_path, verbose=False), "try", found_in, [{"x": 1, "data": folder, "fingerprint": fingerprint}])
+        tasks.run(
+            Settings(cache=tmp_path, verbose=False),
+            "try",
+            found_in,
+            [{"x": 1, "data": folder, "fingerprint": fingerprint}],
+        )
     assert CALLS == [1, 1]
 
 
@@ -179,29 +212,43 @@ def test_seeds_and_choices():
 
 
 def test_cells_have_the_papers_number_and_the_ratio():
-    assert page.cell(Entry("t", "r", "c", 0.0123, 0.0012, 0.05)) == "0.0123 ± 0.0012 (paper 0.05; × 0.25)"
+    assert (
+        page.cell(Entry("t", "r", "c", 0.0123, 0.0012, 0.05))
+        == "0.0123 ± 0.0012 (paper 0.05; × 0.25)"
+    )
     assert page.cell(Entry("t", "r", "c", 1234.5)) == "1,234"
     assert page.cell(Entry("t", "r", "c", 0.00027)) == "0.00027"
     assert page.number(math.nan) == "–"
-    assert Entry("t", "r", "c", 1.0).ratio != Entry("t", "r", "c", 1.0).ratio  # NaN where the paper has none
+    assert (
+        Entry("t", "r", "c", 1.0).ratio != Entry("t", "r", "c", 1.0).ratio
+    )  # NaN where the paper has none
     table = page.markdown([Entry("t", "a", "x", 1.0), Entry("t", "b", "y", 2.0)])
     assert table == "| | x | y |\n|---|---|---|\n| a | 1 |  |\n| b |  | 2 |"
-    assert page.claims([Claim("Seen.", False), Claim("Said.")]) == "- **Not as expected.** Seen.\n- Said."
+    assert (
+        page.claims([Claim("Seen.", False), Claim("Said.")])
+        == "- **Not as expected.** Seen.\n- Said."
+    )
 
 
 def test_papers_tables_are_whole():
-    assert paper.MSE[30]["SAEM/BG"] == (0.09, 0.13, 0.16, 0.6)
-    for table in (*paper.MSE.values(), *paper.NOISE_VARIANCE.values(), paper.CONVERGENCE):
-        assert all(len(row) == len(paper.SIGMAS) for row in table.values())
-    assert set(paper.SECONDS) == set(paper.CONVERGENCE)
-    assert set(paper.MSE[30]) == set(paper.NOISE_VARIANCE[50]) <= set(images.METHODS)
+    assert published.MSE[30]["SAEM/BG"] == (0.09, 0.13, 0.16, 0.6)
+    for table in (
+        *published.MSE.values(),
+        *published.NOISE_VARIANCE.values(),
+        published.CONVERGENCE,
+    ):
+        assert all(len(row) == len(published.SIGMAS) for row in table.values())
+    assert set(published.SECONDS) == set(published.CONVERGENCE)
+    assert set(published.MSE[30]) == set(published.NOISE_VARIANCE[50]) <= set(images.METHODS)
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     smaller = pytest.MonkeyPatch()
-    smaller.setattr(images, "METHODS", {k: images.METHODS[k] for k in ("SAEM/BG", "SAEM/BG, A hidden")})
+    smaller.setattr(
+        images, "METHODS", {k: images.METHODS[k] for k in ("SAEM/BG", "SAEM/BG, A hidden")}
+    )
     smaller.setattr(images, "OTHERS", {"FastICA": images.OTHERS["FastICA"]})
     smaller.setattr(images, "RIVALS", ())
     smaller.setattr(Settings, "choose", lambda self, quick, full: 60 if quick == 300 else (30,))
@@ -225,7 +272,11 @@ def test_a_page_a_table_and_figures(pages):
     assert "/tmp" not in text
     with (folder / "images.csv").open() as file:
         rows = list(csv.DictReader(file))
-    first = next(r for r in rows if r["row"] == "SAEM/BG" and r["column"] == "σ = 0.1" and "Table 1" in r["table"])
+    first = next(
+        r
+        for r in rows
+        if r["row"] == "SAEM/BG" and r["column"] == "σ = 0.1" and "Table 1" in r["table"]
+    )
     assert float(first["paper"]) == 0.09
     assert float(first["ratio"]) == pytest.approx(float(first["ours"]) / 0.09, rel=1e-4)
     assert float(first["ours"]) < 0.05
@@ -240,7 +291,10 @@ def test_a_page_a_table_and_figures(pages):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["nothing"], "There is no experiment 'nothing': give images"), (["images", "--data", "no/such/folder"], "There is no folder")],
+    [
+        (["nothing"], "There is no experiment 'nothing': give images"),
+        (["images", "--data", "no/such/folder"], "There is no folder"),
+    ],
 )
 def test_errors_are_one_line(arguments, words, tmp_path):
     result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
@@ -268,8 +322,13 @@ def digits_files(folder):
     X, y = rng.integers(-1000, 1000, size=(12, 256)) / 1000, np.arange(12) % 10
     np.savez(folder / "usps.npz", X_train=(X * 1000).astype(np.int16), y_train=y, scale=1e-3)
     with gzip.open(folder / "zip.train.gz", "wt") as file:
-        file.writelines(f"{label:.4f} {' '.join(map(str, row))} \n" for label, row in zip(y, X, strict=True))
-    lines = (f"{label + 1} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row)) for label, row in zip(y, X, strict=True))
+        file.writelines(
+            f"{label:.4f} {' '.join(map(str, row))} \n" for label, row in zip(y, X, strict=True)
+        )
+    lines = (
+        f"{label + 1} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row))
+        for label, row in zip(y, X, strict=True)
+    )
     (folder / "usps").write_text("\n".join(lines) + "\n")
     return X, y
 
@@ -323,14 +382,28 @@ def test_sphere_and_simulated_surfaces():
 
 def test_surfaces_of_a_file(tmp_path):
     vertices, faces = inputs.sphere(1)
-    labels = np.array(["control", "tle_ipsilateral", "tle_contralateral", "unaffected_other_side_missing"] * 3)
+    labels = np.array(
+        ["control", "tle_ipsilateral", "tle_contralateral", "unaffected_other_side_missing"] * 3
+    )
     X = np.random.default_rng(0).normal(size=(12, len(vertices)))
-    np.savez(tmp_path / "surfaces.npz", log_jacobian=X, template_vertices=vertices, faces=faces, label=labels)
+    np.savez(
+        tmp_path / "surfaces.npz",
+        log_jacobian=X,
+        template_vertices=vertices,
+        faces=faces,
+        label=labels,
+    )
     found = inputs.surfaces(tmp_path)
     assert found.X.shape == (9, 42)
     assert found.real
     assert json.loads(json.dumps(inputs.case(tmp_path, found)))["data"] == str(tmp_path)
-    np.savez(tmp_path / "surfaces.npz", log_jacobian=X, template_vertices=vertices, faces=faces, label=labels[[1] * 12])
+    np.savez(
+        tmp_path / "surfaces.npz",
+        log_jacobian=X,
+        template_vertices=vertices,
+        faces=faces,
+        label=labels[[1] * 12],
+    )
     inputs.surfaces.cache_clear()
     with pytest.raises(ValueError, match=r"label must hold control"):
         inputs.surfaces(tmp_path)

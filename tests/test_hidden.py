@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, priors
-from noisyica._array import cast
-from noisyica.statistics import Block, Parameters, collect, draw_mixing
+from noisyica._jax.arrays import cast
+from noisyica.engine.statistics import Block, Parameters, collect, draw_mixing
 from tests.tools import matched_cosine, simulate
 
 
@@ -27,26 +27,39 @@ def test_conditional_of_the_mixing_matrix(diagonal):
     n, d, p = 40, 6, 3
     beta, tau2 = rng.normal(size=(n, p)) + 0.5, np.array([0.3, 1.0, 4.0])
     noise = rng.uniform(0.3, 2.0, d) if diagonal else np.full(d, 0.7)
-    X = rng.normal(size=d) + beta @ rng.normal(size=(p, d)) + np.sqrt(noise) * rng.normal(size=(n, d))
+    X = (
+        rng.normal(size=d)
+        + beta @ rng.normal(size=(p, d))
+        + np.sqrt(noise) * rng.normal(size=(n, d))
+    )
     prior = cast(priors.Laplace(), float)
     x = jnp.asarray(X.T)
-    statistics = collect(prior, jnp.asarray(beta.T), Block(x, jnp.full(n, 1 / n), x.mean(1), jnp.square(x).mean(1)))
+    statistics = collect(
+        prior, jnp.asarray(beta.T), Block(x, jnp.full(n, 1 / n), x.mean(1), jnp.square(x).mean(1))
+    )
     sigma2 = jnp.asarray(noise if diagonal else noise[0])
     parameters = Parameters(jnp.zeros((d, p)), jnp.zeros(d), sigma2, prior, jnp.asarray(tau2))
     keys = jax.random.split(jax.random.key(0), 4000)
-    draws, mixing = jax.vmap(lambda key: draw_mixing(key, statistics, parameters, jnp.asarray(float(n)), True))(keys)
+    draws, mixing = jax.vmap(
+        lambda key: draw_mixing(key, statistics, parameters, jnp.asarray(float(n)), True)
+    )(keys)
     centred_beta, centred = beta - beta.mean(0), X - X.mean(0)
     for i in range(d):
         covariance = np.linalg.inv(centred_beta.T @ centred_beta / noise[i] + np.diag(1 / tau2))
         mean = covariance @ centred_beta.T @ centred[:, i] / noise[i]
         np.testing.assert_allclose(mixing.mean[0, i], mean, rtol=1e-9)
         np.testing.assert_allclose(mixing.square[0, i], mean**2 + np.diag(covariance), rtol=1e-9)
-        left = np.square(centred[:, i] - centred_beta @ mean).mean() + np.trace(covariance @ centred_beta.T @ centred_beta) / n
+        left = (
+            np.square(centred[:, i] - centred_beta @ mean).mean()
+            + np.trace(covariance @ centred_beta.T @ centred_beta) / n
+        )
         assert float(mixing.residual[0, i]) == pytest.approx(left + noise[i] / n, rel=1e-9)
         found = np.asarray(draws)[:, i]
         error = np.sqrt(np.diag(covariance) / 4000)
         assert (np.abs(found.mean(0) - mean) < 4.5 * error).all()
-        np.testing.assert_allclose(np.cov(found.T), covariance, atol=4.5 * np.diag(covariance).max() * np.sqrt(2 / 4000))
+        np.testing.assert_allclose(
+            np.cov(found.T), covariance, atol=4.5 * np.diag(covariance).max() * np.sqrt(2 / 4000)
+        )
 
 
 def test_no_runaway_and_no_bias():
@@ -54,10 +67,19 @@ def test_no_runaway_and_no_bias():
     A = _images()
     errors, noises = [], []
     for seed in range(5):
-        X, _ = Model(A, noise_variance=2.25, prior=priors.BernoulliGaussian(0.8)).sample(30, random_state=seed)
+        X, _ = Model(A, noise_variance=2.25, prior=priors.BernoulliGaussian(0.8)).sample(
+            30, random_state=seed
+        )
         ica = NoisyICA(2, tol=0, random_state=seed, verbose=False).fit(X)
         found = ica.mixing_ if matched_order(A, ica.mixing_) else ica.mixing_[:, ::-1]
-        errors.append(sum(min(np.square(found[:, j] - A[:, j]).mean(), np.square(found[:, j] + A[:, j]).mean()) for j in range(2)))
+        errors.append(
+            sum(
+                min(
+                    np.square(found[:, j] - A[:, j]).mean(), np.square(found[:, j] + A[:, j]).mean()
+                )
+                for j in range(2)
+            )
+        )
         noises.append(ica.noise_variance_)
     assert max(errors) < 0.2  # least squares with the coefficients known: 0.26
     # 7,680 numbers in a set: a standard error of 0.016 * 2.25
@@ -65,12 +87,16 @@ def test_no_runaway_and_no_bias():
 
 
 def matched_order(A, B):
-    return abs(A[:, 0] @ B[:, 0]) / np.linalg.norm(B[:, 0]) > abs(A[:, 0] @ B[:, 1]) / np.linalg.norm(B[:, 1])
+    return abs(A[:, 0] @ B[:, 0]) / np.linalg.norm(B[:, 0]) > abs(
+        A[:, 0] @ B[:, 1]
+    ) / np.linalg.norm(B[:, 1])
 
 
 def test_superfluous_components_are_switched_off():
     A = _images()
-    X, _ = Model(A, noise_variance=0.25, prior=priors.BernoulliGaussian(0.8)).sample(100, random_state=0)
+    X, _ = Model(A, noise_variance=0.25, prior=priors.BernoulliGaussian(0.8)).sample(
+        100, random_state=0
+    )
     six = NoisyICA(6, tol=0, random_state=0).fit(X)
     norms = np.sort(np.linalg.norm(six.mixing_, axis=0))[::-1]
     assert norms[2] < 0.2 * norms[1]
@@ -84,15 +110,22 @@ def test_auto_finds_the_intervals():
     A = np.kron(np.eye(8), np.ones((12, 1)))
     for seed in range(2):
         model = Model(A, noise_variance=0.25, prior=priors.BernoulliGaussian(0.5, shift=2.0))
-        ica = NoisyICA(random_state=seed, verbose=False, tol=0, max_iter=400).fit(model.sample(1000, random_state=seed)[0])
+        ica = NoisyICA(random_state=seed, verbose=False, tol=0, max_iter=400).fit(
+            model.sample(1000, random_state=seed)[0]
+        )
         assert len(ica.components_) == 8
 
 
 @pytest.mark.slow
 def test_random_starts_lose_nothing():
     A = np.random.default_rng(0).normal(size=(64, 10))
-    X, _ = Model(A, noise_variance=0.01, prior=priors.BernoulliGaussian(0.3)).sample(1000, random_state=0)
-    found = [matched_cosine(A, NoisyICA(10, init=init, tol=0, random_state=0).fit(X).mixing_) for init in ("auto", "random")]
+    X, _ = Model(A, noise_variance=0.01, prior=priors.BernoulliGaussian(0.3)).sample(
+        1000, random_state=0
+    )
+    found = [
+        matched_cosine(A, NoisyICA(10, init=init, tol=0, random_state=0).fit(X).mixing_)
+        for init in ("auto", "random")
+    ]
     assert found[0] > 0.999
     assert abs(found[1] - found[0]) < 0.005
 
@@ -101,9 +134,15 @@ def test_random_starts_lose_nothing():
 def test_more_components_than_dimensions(init):
     """From FastICA, or with a noise that begins too low, columns die: .70 to .85, and .89 to .95 from the truth (five sets of data)."""
     A = np.random.default_rng(0).normal(size=(20, 40))
-    X, _ = Model(A, noise_variance=0.04, prior=priors.BernoulliGaussian(0.1)).sample(1000, random_state=0)
-    ica = NoisyICA(40, init=A if init == "truth" else init, tol=0, max_iter=600, random_state=0).fit(X)
-    assert matched_cosine(A, ica.mixing_) > 0.955  # .9995; a component missed, which happens, costs .02: two may be
+    X, _ = Model(A, noise_variance=0.04, prior=priors.BernoulliGaussian(0.1)).sample(
+        1000, random_state=0
+    )
+    ica = NoisyICA(
+        40, init=A if init == "truth" else init, tol=0, max_iter=600, random_state=0
+    ).fit(X)
+    assert (
+        matched_cosine(A, ica.mixing_) > 0.955
+    )  # .9995; a component missed, which happens, costs .02: two may be
     # 20,000 numbers, 1,000 * 40 * 0.1 coefficients: a standard error of 1.1 %; a component missed adds about 5 %
     assert ica.noise_variance_ == pytest.approx(0.04, rel=3 * 0.011 + 2 * 0.05)
 
@@ -117,7 +156,10 @@ def test_diagonal_noise():
     # each variance from 1,500 numbers: a standard error of 3.7 %
     np.testing.assert_allclose(ica.noise_variance_, noise, rtol=4.5 * np.sqrt(2 / 1500), atol=0.01)
     isotropic = NoisyICA(3, prior="bg", tol=0, random_state=0).fit(X)
-    assert ica.model_.log_likelihood(X[:100]).mean() > isotropic.model_.log_likelihood(X[:100]).mean() + 1
+    assert (
+        ica.model_.log_likelihood(X[:100]).mean()
+        > isotropic.model_.log_likelihood(X[:100]).mean() + 1
+    )
     assert matched_cosine(A, ica.mixing_) > matched_cosine(A, isotropic.mixing_)
 
 
@@ -128,7 +170,10 @@ def test_missing_values():
     holes = rng.uniform(size=X.shape) < 0.2
     Y = np.where(holes, np.nan, X)
     whole, ica = (NoisyICA(4, tol=0, random_state=0).fit(rows) for rows in (X, Y))
-    assert matched_cosine(model.mixing, ica.mixing_) > matched_cosine(model.mixing, whole.mixing_) - 0.02
+    assert (
+        matched_cosine(model.mixing, ica.mixing_)
+        > matched_cosine(model.mixing, whole.mixing_) - 0.02
+    )
     assert ica.noise_variance_ == pytest.approx(0.25, rel=4.5 * np.sqrt(2 / (0.8 * X.size)) + 0.01)
     guess = ica.inverse_transform(ica.transform(Y))
     left = np.square(guess - X)[holes].mean()
@@ -145,8 +190,15 @@ def test_likelihood_of_rows_with_missing_entries_is_that_of_the_others():
     other = Model(A[kept], noise_variance=0.5, prior="bg")
     exact = other.log_likelihood(X[:, kept], n_particles=40)
     np.testing.assert_allclose(model.log_likelihood(X, n_particles=40), exact, atol=0.15)
-    np.testing.assert_allclose(model.posterior_mean(X, n_draws=4000), other.posterior_mean(X[:, kept], n_draws=4000), atol=0.12)
-    np.testing.assert_allclose(model.complete_log_density(X, np.ones((6, 2))), other.complete_log_density(X[:, kept], np.ones((6, 2))))
+    np.testing.assert_allclose(
+        model.posterior_mean(X, n_draws=4000),
+        other.posterior_mean(X[:, kept], n_draws=4000),
+        atol=0.12,
+    )
+    np.testing.assert_allclose(
+        model.complete_log_density(X, np.ones((6, 2))),
+        other.complete_log_density(X[:, kept], np.ones((6, 2))),
+    )
 
 
 def test_nothing_observed_is_an_error():

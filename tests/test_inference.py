@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from noisyica import Model, NoisyICA, compare_groups
-from noisyica.inference import hotelling
+from noisyica.analysis.groups import hotelling
 
 
 def pooled_t2(coefficients, second):
@@ -22,14 +22,18 @@ def pooled_t2(coefficients, second):
 
 def data(n=20, p=3, n1=8, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) + rng.normal(size=p), rng.permutation(np.arange(n) < n1)
+    return rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) + rng.normal(size=p), rng.permutation(
+        np.arange(n) < n1
+    )
 
 
 def test_t2_is_its_definition():
     coefficients, second = data()
     shifted = coefficients + 3.0 * second[:, None]
     found = hotelling([coefficients, 1e-9 * shifted], second, 10, 0).statistics
-    np.testing.assert_allclose(found, [pooled_t2(coefficients, second), pooled_t2(shifted, second)], rtol=1e-9)
+    np.testing.assert_allclose(
+        found, [pooled_t2(coefficients, second), pooled_t2(shifted, second)], rtol=1e-9
+    )
 
 
 def test_t2_of_one_coefficient_is_student_s_t_squared():
@@ -54,7 +58,9 @@ def test_few_rows_have_all_their_permutations():
     null = np.array([pooled_t2(coefficients, labels) for labels in every])
     assert found.exact
     assert len(found.null) == math.comb(8, 3)
-    assert found.p_values[0] == pytest.approx(np.mean(null >= pooled_t2(coefficients, second) - 1e-9))
+    assert found.p_values[0] == pytest.approx(
+        np.mean(null >= pooled_t2(coefficients, second) - 1e-9)
+    )
     assert not hotelling([coefficients], second, math.comb(8, 3) - 1, 0).exact
 
 
@@ -62,7 +68,9 @@ def test_equal_rows_and_exchanged_groups_are_ties():
     """With four rows of two values, the partitions have two values of T^2: apart in 1 of 3, mixed in 2 of 3."""
     coefficients = np.array([[0.1], [0.1], [0.7], [0.7]])
     for second, p_value in (([0, 0, 1, 1], 1 / 3), ([1, 0, 1, 0], 1.0)):
-        assert hotelling([coefficients], np.array(second, bool), 1000, 0).p_values[0] == pytest.approx(p_value)
+        assert hotelling([coefficients], np.array(second, bool), 1000, 0).p_values[
+            0
+        ] == pytest.approx(p_value)
 
 
 def sparse(rng, size):
@@ -73,7 +81,13 @@ def sparse(rng, size):
 def test_p_values_are_uniform_where_the_groups_are_alike():
     rng = np.random.default_rng(2)
     found = [
-        hotelling(list(sparse(rng, (3, 30, 4))), rng.permutation(np.arange(30) < 10), 199, int(rng.integers(2**31))) for _ in range(300)
+        hotelling(
+            list(sparse(rng, (3, 30, 4))),
+            rng.permutation(np.arange(30) < 10),
+            199,
+            int(rng.integers(2**31)),
+        )
+        for _ in range(300)
     ]
     own = np.array([one.p_values[0] for one in found])
     average = np.array([one.p_value_of_average for one in found])
@@ -103,8 +117,12 @@ def test_same_permutations_for_all_sets():
 
 def test_what_is_constant_or_dependent_does_not_count():
     coefficients, second = data()
-    more = np.column_stack([coefficients, np.full(20, 0.1), coefficients @ [1.0, -2.0, 0.5], np.zeros(20)])
-    one, two, nothing = (hotelling([c], second, 99, 0) for c in (coefficients, more, np.full((20, 2), 0.1)))
+    more = np.column_stack(
+        [coefficients, np.full(20, 0.1), coefficients @ [1.0, -2.0, 0.5], np.zeros(20)]
+    )
+    one, two, nothing = (
+        hotelling([c], second, 99, 0) for c in (coefficients, more, np.full((20, 2), 0.1))
+    )
     np.testing.assert_allclose(two.statistics, one.statistics, rtol=1e-9)
     np.testing.assert_array_equal(two.p_values, one.p_values)
     assert nothing.statistics == [0.0]
@@ -145,19 +163,31 @@ def test_result(refitted, unlike):
     assert refitted.p_values.shape == refitted.statistics.shape == (2, 8)
     assert refitted.p_value == refitted.p_values.mean() <= 0.01
     assert refitted.p_value_of_mean == 1 / 200
-    assert refitted.p_value_std == pytest.approx(np.sqrt(refitted.p_values.var(axis=1, ddof=1).mean()))
+    assert refitted.p_value_std == pytest.approx(
+        np.sqrt(refitted.p_values.var(axis=1, ddof=1).mean())
+    )
     assert refitted.p_value_std_refits == pytest.approx(refitted.p_values.mean(1).std(ddof=1))
     assert refitted.statistics.std(1).min() > 0
     means = refitted.models[0].posterior_mean(X)
     second = groups == "patient"
     np.testing.assert_allclose(refitted.differences, means[second].mean(0) - means[~second].mean(0))
-    np.testing.assert_allclose(refitted.component_statistics, scipy.stats.ttest_ind(means[second], means[~second]).statistic)
+    np.testing.assert_allclose(
+        refitted.component_statistics,
+        scipy.stats.ttest_ind(means[second], means[~second]).statistic,
+    )
     assert refitted.statistics_of_mean[0] == pytest.approx(pooled_t2(means, second))
 
 
 def test_it_says_what_it_found(refitted):
     text = repr(refitted)
-    for words in ("'control': 30 rows", "p_value=0.005", "over 8 draws", "over 2 refits", "p_value_of_mean=0.005", "199 permutations"):
+    for words in (
+        "'control': 30 rows",
+        "p_value=0.005",
+        "over 8 draws",
+        "over 2 refits",
+        "p_value_of_mean=0.005",
+        "199 permutations",
+    ):
         assert words in text
     header, *rows = refitted.table().splitlines()
     assert header.split() == ["component", "difference", "t", "p", "adjusted", "p"]
@@ -178,7 +208,9 @@ def test_the_same_seed_gives_the_same_answer(refitted, unlike):
 def test_a_fitted_estimator_is_used_as_it_is(unlike):
     X, groups = unlike
     seen = []
-    estimator = NoisyICA(2, prior="bg", max_iter=60, tol=0, random_state=5, callback=lambda i, model: seen.append(i))
+    estimator = NoisyICA(
+        2, prior="bg", max_iter=60, tol=0, random_state=5, callback=lambda i, model: seen.append(i)
+    )
     unfitted = compare_groups(X, groups, estimator, **HOW)
     assert seen[-1] == 60
     fitted = estimator.fit(X)
@@ -192,7 +224,9 @@ def test_a_fitted_estimator_is_used_as_it_is(unlike):
         assert one.p_value_of_mean == unfitted.p_value_of_mean
 
 
-@pytest.mark.parametrize("labels", [[True] * 30 + [False] * 30, [2.5] * 30 + [-1.0] * 30, ["b"] * 30 + [7] * 30])
+@pytest.mark.parametrize(
+    "labels", [[True] * 30 + [False] * 30, [2.5] * 30 + [-1.0] * 30, ["b"] * 30 + [7] * 30]
+)
 def test_labels_of_any_kind(refitted, unlike, labels):
     found = compare_groups(unlike[0], labels, refitted.models[0], **HOW)
     order = [labels[0], labels[-1]] if isinstance(labels[0], str) else [labels[-1], labels[0]]
@@ -204,19 +238,44 @@ def test_labels_of_any_kind(refitted, unlike, labels):
 @pytest.mark.parametrize(
     ("groups", "change", "error", "message"),
     [
-        (["a"] * 5, {}, ValueError, "groups must be 6 labels, one for each row of X; got shape (5,)"),
+        (
+            ["a"] * 5,
+            {},
+            ValueError,
+            "groups must be 6 labels, one for each row of X; got shape (5,)",
+        ),
         ([["a"]] * 6, {}, ValueError, "got shape (6, 1)"),
-        (["a", "a", "b", "b", None, "b"], {}, ValueError, "no label (None or NaN) in 1 of its rows, such as row 4"),
+        (
+            ["a", "a", "b", "b", None, "b"],
+            {},
+            ValueError,
+            "no label (None or NaN) in 1 of its rows, such as row 4",
+        ),
         (["a", np.nan, "b", "b", "b", np.nan], {}, ValueError, "in 2 of its rows, such as row 1"),
         ([1] * 6, {}, ValueError, "All labels of groups are 1: two groups are needed"),
-        (["a", "b", "c"] * 2, {}, ValueError, "mask = np.isin(groups, ['a', 'b']), and give X[mask] and groups[mask]"),
+        (
+            ["a", "b", "c"] * 2,
+            {},
+            ValueError,
+            "mask = np.isin(groups, ['a', 'b']), and give X[mask] and groups[mask]",
+        ),
         (["a"] * 5 + ["b"], {}, ValueError, "Only one row has the label 'b'"),
         (["a", "b"] * 3, {"estimator": "bg"}, TypeError, "estimator must be a NoisyICA"),
         (["a", "b"] * 3, {"n_refits": 2}, ValueError, "A Model has all its parameters"),
         (["a", "b"] * 3, {"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),
         (["a", "b"] * 3, {"n_permutations": 1.5}, ValueError, "n_permutations must be an integer"),
-        (["a", "b"] * 3, {"estimator": Model(np.eye(5))}, ValueError, "6 rows are too few for 5 components"),
-        (["a", "b"] * 3, {"estimator": Model(np.eye(3))}, ValueError, "X has 5 columns, but the model has 3 dimensions"),
+        (
+            ["a", "b"] * 3,
+            {"estimator": Model(np.eye(5))},
+            ValueError,
+            "6 rows are too few for 5 components",
+        ),
+        (
+            ["a", "b"] * 3,
+            {"estimator": Model(np.eye(3))},
+            ValueError,
+            "X has 5 columns, but the model has 3 dimensions",
+        ),
     ],
 )
 def test_bad_input(groups, change, error, message):

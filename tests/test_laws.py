@@ -8,10 +8,29 @@ import scipy.special
 from jax.extend.random import threefry_2x32
 
 from noisyica import laws
-from noisyica._array import cast, threefry, uniforms
-from noisyica.laws import Dirac, Exponential, ExponentialNormal, Laplace, Mixture, Normal, ScaleMixture
-from noisyica.special import normal_quantile
-from tests.tools import LAWS, PRIOR_LAWS, best, draw, log_normaliser, moments, penalty, quadrature, quadrature_moments, tilt_exists
+from noisyica._jax.arrays import cast, threefry, uniforms
+from noisyica._jax.special import normal_quantile
+from noisyica.laws import (
+    Dirac,
+    Exponential,
+    ExponentialNormal,
+    Laplace,
+    Mixture,
+    Normal,
+    ScaleMixture,
+)
+from tests.tools import (
+    LAWS,
+    PRIOR_LAWS,
+    best,
+    draw,
+    log_normaliser,
+    moments,
+    penalty,
+    quadrature,
+    quadrature_moments,
+    tilt_exists,
+)
 
 # compositions whose parts are among the others are tested in one precision, some of them in the other with `make test-all`
 COMPOSED = ("two-slabs", "scale-mixture", "log-density", "shift", "ebg", "et")
@@ -28,7 +47,11 @@ TILTS = [
     (0.0, 0.0), (0.0, 0.5), (1e-4, 0.02), (0.05, -0.8), (0.3, 2.0), (1.0, 0.0), (1.0, 3.0), (7.0, -5.0), (50.0, 15.0),
     (1e3, -40.0), (1e5, 1e4), (1e8, 1e4),
 ]  # fmt: skip
-EXTREMES = [(a, b) for a in (0.0, 1e-8, 1e-6, 1e-3, 1.0, 1e4, 1e8) for b in (0.0, 1e-6, -0.7, 30.0, -1e4, 1e4)]
+EXTREMES = [
+    (a, b)
+    for a in (0.0, 1e-8, 1e-6, 1e-3, 1.0, 1e4, 1e8)
+    for b in (0.0, 1e-6, -0.7, 30.0, -1e4, 1e4)
+]
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -51,7 +74,9 @@ def test_derivatives_of_the_normaliser_are_mean_and_variance(name):
         mean, variance = moments(law, a, b)
         h = 1e-3 / np.sqrt(float(variance))
         low, middle, high = (float(log_normaliser(law, a, b + x)) for x in (-h, 0.0, h))
-        assert (high - low) / (2 * h) == pytest.approx(float(mean), rel=1e-5, abs=1e-5 * np.sqrt(float(variance)))
+        assert (high - low) / (2 * h) == pytest.approx(
+            float(mean), rel=1e-5, abs=1e-5 * np.sqrt(float(variance))
+        )
         assert (high - 2 * middle + low) / h**2 == pytest.approx(float(variance), rel=1e-4)
 
 
@@ -60,16 +85,22 @@ def test_draws_have_the_tilted_law(name, dtype):
     law = LAWS[name]
     narrow = cast(law, dtype)
     n = 20_000
-    for i, (a, b) in enumerate([(0.0, 0.0), (0.05, -0.8), (1.0, 3.0), (50.0, 15.0), (1e3, 2.0), (1e8, 1e4)]):
+    for i, (a, b) in enumerate(
+        [(0.0, 0.0), (0.05, -0.8), (1.0, 3.0), (50.0, 15.0), (1e3, 2.0), (1e8, 1e4)]
+    ):
         if not tilt_exists(law, a, b):
             continue
         u = uniforms(jax.random.key(100 + i), law.n_uniforms, (n,), jnp.dtype(dtype))
-        draws = np.sort(np.asarray(draw(narrow, u, jnp.asarray(a, dtype), jnp.full((n,), b, dtype)), float))
+        draws = np.sort(
+            np.asarray(draw(narrow, u, jnp.asarray(a, dtype), jnp.full((n,), b, dtype)), float)
+        )
         t, logs = quadrature(law, a, b)
         order = np.argsort(t, kind="stable")
         cumulative = np.cumsum(np.exp(logs - logs.max())[order])
         grid = np.quantile(t[order], np.linspace(0.001, 0.999, 997))
-        atoms = np.array([float(x.location) for x in getattr(law, "laws", ()) if isinstance(x, Dirac)])
+        atoms = np.array(
+            [float(x.location) for x in getattr(law, "laws", ()) if isinstance(x, Dirac)]
+        )
         nearest = np.abs(grid[:, None] - atoms).min(1) if atoms.size else np.ones(grid.size)
         grid = grid[nearest > 1e-9]
         exact = cumulative[np.searchsorted(t[order], grid, side="right") - 1] / cumulative[-1]
@@ -100,7 +131,11 @@ def test_extreme_tilts_are_finite_and_right(name, dtype):
         if not tilt_exists(exact, a, b):
             continue
         x, y = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
-        log_z, (mean, variance), (t, _) = log_normaliser(law, x, y), moments(law, x, y), best(law, x, y)
+        log_z, (mean, variance), (t, _) = (
+            log_normaliser(law, x, y),
+            moments(law, x, y),
+            best(law, x, y),
+        )
         draws = np.asarray(draw(law, u, x, jnp.full((64,), b, dtype)), float)
         assert log_z.dtype == mean.dtype == jnp.dtype(dtype)
         assert np.isfinite([log_z, mean, variance, t]).all(), (a, b)
@@ -113,15 +148,22 @@ def test_extreme_tilts_are_finite_and_right(name, dtype):
             wide, (wide_mean, wide_variance) = log_normaliser(exact, a, b), moments(exact, a, b)
             assert log_z == pytest.approx(float(wide), rel=1e-4, abs=1e-3), (a, b)
             # the float32 grids of 24 nodes are good to about 2e-4
-            assert mean == pytest.approx(float(wide_mean), rel=2e-4, abs=2e-3 * np.sqrt(float(wide_variance))), (a, b)
+            assert mean == pytest.approx(
+                float(wide_mean), rel=2e-4, abs=2e-3 * np.sqrt(float(wide_variance))
+            ), (a, b)
             assert variance == pytest.approx(float(wide_variance), rel=1e-2, abs=1e-30), (a, b)
 
 
 def test_normal_quantile():
     """The polynomial in single precision errs by a few units in the last place, from the smallest tail to the largest."""
-    tail = np.concatenate([10.0 ** np.linspace(-37, -0.4, 20_000), np.linspace(0.4, 1 - 6e-8, 20_000)]).astype(np.float32)
+    tail = np.concatenate(
+        [10.0 ** np.linspace(-37, -0.4, 20_000), np.linspace(0.4, 1 - 6e-8, 20_000)]
+    ).astype(np.float32)
     exact = scipy.special.ndtri(tail.astype(float))
-    assert np.abs(np.asarray(normal_quantile(jnp.asarray(tail))) - exact).max() < 4e-7 * np.abs(exact).max()
+    assert (
+        np.abs(np.asarray(normal_quantile(jnp.asarray(tail))) - exact).max()
+        < 4e-7 * np.abs(exact).max()
+    )
     near = np.abs(exact) < 1
     assert np.abs(np.asarray(normal_quantile(jnp.asarray(tail))) - exact)[near].max() < 4e-7
 
@@ -130,7 +172,9 @@ def test_random_numbers_are_threefrys():
     """The hash is that of jax.random; words are used once; a key of its own gives a row the same numbers wherever it is."""
     key = jax.random.key(7)
     words = threefry_2x32(jax.random.key_data(key), jnp.array([3, 5], jnp.uint32))
-    assert [int(w) for w in threefry(*jax.random.key_data(key), jnp.uint32(3), jnp.uint32(5))] == [int(w) for w in words]
+    assert [int(w) for w in threefry(*jax.random.key_data(key), jnp.uint32(3), jnp.uint32(5))] == [
+        int(w) for w in words
+    ]
     u = np.stack(uniforms(key, 3, (5, 40_000), jnp.float32))
     assert u.min() > 0
     assert u.max() < 1
@@ -138,11 +182,17 @@ def test_random_numbers_are_threefrys():
     rows = u.reshape(15, -1)
     assert np.abs(np.corrcoef(rows) - np.eye(15)).max() < 4.5 / np.sqrt(40_000)
     keys = jax.random.split(key, 6)
-    alone, together = uniforms(keys[3:4], 2, (4, 1), jnp.float64), uniforms(keys, 2, (4, 6), jnp.float64)
+    alone, together = (
+        uniforms(keys[3:4], 2, (4, 1), jnp.float64),
+        uniforms(keys, 2, (4, 6), jnp.float64),
+    )
     assert all((x[:, 0] == y[:, 3]).all() for x, y in zip(alone, together, strict=True))
 
 
-@pytest.mark.parametrize(("law", "slope", "constant"), [(Laplace(), 1.0, 0.5), (laws.Logistic(), 2.0, 2.0), (Exponential(), 1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("law", "slope", "constant"),
+    [(Laplace(), 1.0, 0.5), (laws.Logistic(), 2.0, 2.0), (Exponential(), 1.0, 1.0)],
+)
 def test_limit_where_the_tilt_wins(law, slope, constant):
     """Where b^2 / a is enormous, exponential tails leave N((b - slope) / a, 1 / a), exactly."""
     for a, b in [(1e-6, 1e4), (1e-2, 1e3), (1.0, 1e4), (1e-12, 50.0)]:
@@ -174,7 +224,9 @@ def test_scale_statistics_average_to_one(name):
     t = jax.jit(lambda key: law.sample(key, shape=(50, n // 50)))(jax.random.key(3))
     total, count = (terms.sum(-1) for terms in jax.jit(law.scale_statistics)(t))
     terms = np.asarray(total / count)
-    assert float(total.sum() / count.sum()) == pytest.approx(1.0, abs=4.5 * terms.std() / np.sqrt(50))
+    assert float(total.sum() / count.sum()) == pytest.approx(
+        1.0, abs=4.5 * terms.std() / np.sqrt(50)
+    )
     assert terms.std() / np.sqrt(50) < 0.03
 
 
@@ -200,17 +252,25 @@ def test_identities():
         (ExponentialNormal(), ScaleMixture(Exponential(), Normal())),
         (Laplace(), Mixture((Exponential(), laws.Shift(Laplace(), 0.0)), (0.0, 1.0))),
         (Normal(2.0), laws.Shift(Normal(), 2.0)),
-        (laws.SymmetricNormals((2.0,), (0.4, 0.6)), Mixture((Normal(), Normal(2.0), Normal(-2.0)), (0.4, 0.3, 0.3))),
+        (
+            laws.SymmetricNormals((2.0,), (0.4, 0.6)),
+            Mixture((Normal(), Normal(2.0), Normal(-2.0)), (0.4, 0.3, 0.3)),
+        ),
         (laws.Logistic(), laws.LogDensity(lambda t: -2 * jnp.logaddexp(t, -t))),
     ]
     for one, other in pairs:
-        np.testing.assert_allclose(log_normaliser(one, a, b), log_normaliser(other, a, b), rtol=1e-6)
+        np.testing.assert_allclose(
+            log_normaliser(one, a, b), log_normaliser(other, a, b), rtol=1e-6
+        )
         np.testing.assert_allclose(moments(one, a, b), moments(other, a, b), rtol=1e-5)
 
 
 def test_laws_of_different_kinds_have_different_structures():
     """Compiled functions are kept by structure: the same one for two laws would give one the answers of the other."""
-    structures = [jax.tree.structure(law) for law in (*LAWS.values(), Laplace(), Normal(), ExponentialNormal())]
+    structures = [
+        jax.tree.structure(law)
+        for law in (*LAWS.values(), Laplace(), Normal(), ExponentialNormal())
+    ]
     for x in structures:
         assert {str(y) for y in structures if y == x} == {str(x)}
     assert jax.tree.structure(Laplace()) != jax.tree.structure(Exponential())

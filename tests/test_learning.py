@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, laws, priors
-from noisyica.initialise import count_above_noise
-from noisyica.learning import Schedule, _padded
+from noisyica.engine.learning import Schedule, _padded
+from noisyica.rows.starts import count_above_noise
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
@@ -28,7 +28,12 @@ def test_recovers_what_was_simulated(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "gamma"), [pytest.param("te", 0.08, marks=pytest.mark.slow), ("te", 0.45), pytest.param("teoff", 0.3, marks=pytest.mark.slow)]
+    ("name", "gamma"),
+    [
+        pytest.param("te", 0.08, marks=pytest.mark.slow),
+        ("te", 0.45),
+        pytest.param("teoff", 0.3, marks=pytest.mark.slow),
+    ],
 )
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
@@ -44,13 +49,21 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
 
 
 @pytest.mark.parametrize(
-    ("name", "mixing_prior"), [("log", "normal"), ("ifa", "normal"), ("bg", "normal"), pytest.param("et", None, marks=pytest.mark.slow)]
+    ("name", "mixing_prior"),
+    [
+        ("log", "normal"),
+        ("ifa", "normal"),
+        ("bg", "normal"),
+        pytest.param("et", None, marks=pytest.mark.slow),
+    ],
 )
 def test_the_start_does_not_matter(name, mixing_prior):
     """Parameter expansion: without it, PCA and random starts end at a cosine of about 0.7 here."""
     model, X = simulate(name, seed=2)
     found = [
-        NoisyICA(4, prior=name, mixing_prior=mixing_prior, init=init, tol=0, random_state=0).fit(X).mixing_
+        NoisyICA(4, prior=name, mixing_prior=mixing_prior, init=init, tol=0, random_state=0)
+        .fit(X)
+        .mixing_
         for init in ("auto", "pca", "random")
     ]
     assert matched_cosine(found[0], found[1]) > 0.995
@@ -70,9 +83,16 @@ def test_algorithms_agree(algorithm, sampler):
     """And A is hidden or not."""
     model, X = simulate("bg", n=500, d=20, p=2, sigma=0.8, seed=4)
     mixing_prior = "normal" if sampler == "gibbs" else None
-    ica = NoisyICA(2, algorithm=algorithm, sampler=sampler, mixing_prior=mixing_prior, n_draws=5, tol=0, max_iter=300, random_state=0).fit(
-        X
-    )
+    ica = NoisyICA(
+        2,
+        algorithm=algorithm,
+        sampler=sampler,
+        mixing_prior=mixing_prior,
+        n_draws=5,
+        tol=0,
+        max_iter=300,
+        random_state=0,
+    ).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
     assert ica.noise_variance_ == pytest.approx(0.64, rel=0.05)
     assert ica.prior_.alpha == pytest.approx(0.3, abs=0.06)
@@ -127,7 +147,7 @@ def test_rows_are_padded_a_little():
 
 def test_blocks_of_rows_add_up(monkeypatch):
     """The same fit, but for other random numbers, whether the rows are in one block or in many (the last one padded)."""
-    from noisyica import learning
+    from noisyica.engine import learning
 
     model, X = simulate("bg", n=1100)
     whole = NoisyICA(4, tol=0, max_iter=300, random_state=0).fit(X)
@@ -141,7 +161,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
 @pytest.mark.usefixtures("double")
 def test_the_first_block_is_data_of_its_own(monkeypatch):
     """Its weights sum to one, and its sums are averages: starts are tried on it alone."""
-    from noisyica import learning
+    from noisyica.engine import learning
 
     monkeypatch.setattr(learning, "BLOCK", 64)
     X = np.random.default_rng(0).normal(size=(150, 5))

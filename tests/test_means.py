@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from noisyica import Model, NoisyICA, laws, learning, priors
-from noisyica._array import cast
-from noisyica.statistics import Block, Parameters, collect, shifted, transformed
+from noisyica import Model, NoisyICA, laws, priors
+from noisyica._jax.arrays import cast
+from noisyica.engine import learning
+from noisyica.engine.statistics import Block, Parameters, collect, shifted, transformed
 from tests.tools import matched_cosine, some_slow
 
 N, D, P = 1000, 20, 3
@@ -50,9 +51,13 @@ def test_offset_is_learnt(tmp_path):
     model, X = data(priors.Offset(priors.BernoulliGaussian(0.4), 3.0))
     ica = NoisyICA(P, mean="offset", max_iter=600, tol=0, random_state=0).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
-    assert ica.prior_.parameters["offset_scale"] == pytest.approx(3.0, abs=4 * 3.0 / np.sqrt(N))  # |mu| is exponential
+    assert ica.prior_.parameters["offset_scale"] == pytest.approx(
+        3.0, abs=4 * 3.0 / np.sqrt(N)
+    )  # |mu| is exponential
     assert ica.prior_.parameters["alpha"] == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / N))
-    assert ica.history_["offset_scale"][-1] == pytest.approx(float(ica.prior_.offset_scale))  # in the units of X
+    assert ica.history_["offset_scale"][-1] == pytest.approx(
+        float(ica.prior_.offset_scale)
+    )  # in the units of X
     ica.save(tmp_path / "offset.npz")
     again = NoisyICA.load(tmp_path / "offset.npz")
     np.testing.assert_array_equal(again.transform(X[:20]), ica.transform(X[:20]))
@@ -65,9 +70,15 @@ def test_sweeps_begin_with_coefficients_that_know_no_offset():
     X, A = rng.normal(size=(50, 8)), rng.normal(size=(8, 2))
     settings = learning.Settings("saem", "gibbs", False, False, "float64")
     with jax.enable_x64(True):
-        start = cast(Parameters(A, np.zeros(8), 0.5, priors.Offset(priors.BernoulliGaussian(0.5), 20.0)), float)
+        start = cast(
+            Parameters(A, np.zeros(8), 0.5, priors.Offset(priors.BernoulliGaussian(0.5), 20.0)),
+            float,
+        )
         offset = 20 * rng.laplace(size=50)
-        plain, moved = (learning.begin(learning.prepare(x, "float64"), start, settings).state.latent for x in (X, X + offset[:, None]))
+        plain, moved = (
+            learning.begin(learning.prepare(x, "float64"), start, settings).state.latent
+            for x in (X, X + offset[:, None])
+        )
     np.testing.assert_allclose(moved.inner[..., :50], plain.inner[..., :50], atol=1e-10)
     np.testing.assert_allclose(moved.mu[..., :50] - plain.mu[..., :50], offset[None])
 
@@ -75,22 +86,32 @@ def test_sweeps_begin_with_coefficients_that_know_no_offset():
 def test_components_have_their_own_parameters(tmp_path):
     rng = np.random.default_rng(0)
     alphas = np.array([0.15, 0.5, 0.85])
-    prior = priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False)
+    prior = priors.Independent(
+        laws.Mixture((laws.Dirac(), laws.Normal()), (0.5, 0.5)), shared=False
+    )
     beta = rng.normal(size=(N, P)) * (rng.random((N, P)) < alphas)
     A = rng.normal(size=(D, P))
     X = beta @ A.T + 0.5 * rng.normal(size=(N, D))
     ica = NoisyICA(P, prior=prior, max_iter=400, tol=0, random_state=0).fit(X)
     weights = ica.prior_.parameters["weights"]
     assert weights.shape == (P, 2)
-    np.testing.assert_allclose(ica.history_["weights"][-1], weights)  # in the order of the components
+    np.testing.assert_allclose(
+        ica.history_["weights"][-1], weights
+    )  # in the order of the components
     assert priors.Offset(prior).for_components(P).prior.components == P
-    cosine = np.abs(ica.components_ @ A) / np.linalg.norm(ica.components_, axis=1)[:, None] / np.linalg.norm(A, axis=0)
+    cosine = (
+        np.abs(ica.components_ @ A)
+        / np.linalg.norm(ica.components_, axis=1)[:, None]
+        / np.linalg.norm(A, axis=0)
+    )
     mine, true = linear_sum_assignment(-cosine)
     assert cosine[mine, true].min() > 0.97
     # four standard errors of a share, doubled since on and off are not seen
     np.testing.assert_array_less(np.abs(weights[mine, 1] - alphas[true]), 8 * np.sqrt(0.25 / N))
     ica.save(tmp_path / "own.npz")
-    np.testing.assert_array_equal(NoisyICA.load(tmp_path / "own.npz").transform(X[:20]), ica.transform(X[:20]))
+    np.testing.assert_array_equal(
+        NoisyICA.load(tmp_path / "own.npz").transform(X[:20]), ica.transform(X[:20])
+    )
     with pytest.raises(ValueError, match="3 components, but there are 2"):
         Model(A[:, :2], None, 0.25, ica.prior_)
 
@@ -105,7 +126,12 @@ def test_classes_of_their_own():
     X = beta @ A.T + 0.5 * rng.normal(size=(N, D))
     prior = priors.GaussianMixture((2.0,), (0.5, 0.5), shared=False, symmetric=False)
     ica = NoisyICA(P, prior=prior, max_iter=400, tol=0, random_state=0).fit(X)
-    cosine = ica.components_ @ A / np.linalg.norm(ica.components_, axis=1)[:, None] / np.linalg.norm(A, axis=0)
+    cosine = (
+        ica.components_
+        @ A
+        / np.linalg.norm(ica.components_, axis=1)[:, None]
+        / np.linalg.norm(A, axis=0)
+    )
     mine, true = linear_sum_assignment(-np.abs(cosine))
     assert np.abs(cosine[mine, true]).min() > 0.97
     assert (cosine[mine, true] > 0).all()  # no class is at minus its mean, which tells the sign
@@ -142,7 +168,12 @@ def test_statistics_follow_the_coefficients():
     block, prior = Block(x, weight, x @ weight, x**2 @ weight), priors.Logistic()
     W, shift = jnp.array(rng.normal(size=(3, 3))), jnp.array(rng.normal(size=3))
     found = collect(prior, beta, block)
-    for moved, there in ((transformed(found, W), W @ beta), (shifted(found, shift), beta + shift[:, None])):
+    for moved, there in (
+        (transformed(found, W), W @ beta),
+        (shifted(found, shift), beta + shift[:, None]),
+    ):
         expected = collect(prior, there, block)
         for name in ("x", "b", "bb", "xb"):
-            np.testing.assert_allclose(getattr(moved, name), getattr(expected, name), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                getattr(moved, name), getattr(expected, name), rtol=1e-12, atol=1e-12
+            )

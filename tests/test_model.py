@@ -14,7 +14,9 @@ from tests.tools import TRUE_PRIORS, some_slow
 
 def bernoulli_gaussian(p=3, d=5, alpha=0.4, sigma2=0.5, shift=0.0):
     rng = np.random.default_rng(0)
-    return Model(rng.normal(size=(d, p)), rng.normal(size=d), sigma2, priors.BernoulliGaussian(alpha, shift))
+    return Model(
+        rng.normal(size=(d, p)), rng.normal(size=d), sigma2, priors.BernoulliGaussian(alpha, shift)
+    )
 
 
 def enumerate_posterior(model, X):
@@ -28,7 +30,11 @@ def enumerate_posterior(model, X):
         centre = model.mean + B.sum(1) * shift
         covariance = B @ B.T + s2 * np.eye(d)
         k = pattern.sum()
-        logs.append(multivariate_normal(centre, covariance).logpdf(X) + k * np.log(alpha) + (p - k) * np.log(1 - alpha))
+        logs.append(
+            multivariate_normal(centre, covariance).logpdf(X)
+            + k * np.log(alpha)
+            + (p - k) * np.log(1 - alpha)
+        )
         means.append(pattern * (shift + (X - centre) @ np.linalg.solve(covariance, B)))
     logs = np.array(logs)
     total = logsumexp(logs, axis=0)
@@ -48,7 +54,9 @@ def test_posterior_agrees_with_enumeration(shift, sampler):
     draws = model.posterior_sample(X, n_draws=n_draws, sampler=sampler, random_state=2, **sweeps)
     assert draws.shape == (n_draws, 40, 3)
     for found, exact in ((draws, mean), (draws != 0, on)):
-        batches = found.reshape(40, 100, 40, 3).mean(1)  # 40 batches: their spread is the Monte-Carlo error
+        batches = found.reshape(40, 100, 40, 3).mean(
+            1
+        )  # 40 batches: their spread is the Monte-Carlo error
         z = (batches.mean(0) - exact) / (batches.std(0) / np.sqrt(40) + 1e-3)
         assert np.abs(z).max() < 5.0
         assert np.square(z).mean() < 1.6
@@ -61,7 +69,9 @@ def test_posterior_mean_agrees_with_enumeration():
     found = model.posterior_mean(X, n_draws=2000)
     spread = model.posterior_sample(X, n_draws=200, random_state=0).std(0)
     # 2,000 correlated sweeps: allow for 10 sweeps a draw's worth of information
-    assert np.sqrt(np.square(found - exact).mean()) < 1.5 * np.sqrt(np.square(spread).mean() * 10 / 2000)
+    assert np.sqrt(np.square(found - exact).mean()) < 1.5 * np.sqrt(
+        np.square(spread).mean() * 10 / 2000
+    )
 
 
 def test_log_likelihood_agrees_with_enumeration():
@@ -90,7 +100,9 @@ def test_log_likelihood_agrees_with_simulation(name):
     rng = np.random.default_rng(5)
     model = Model(rng.normal(size=(3, 2)), noise_variance=1.0, prior=TRUE_PRIORS[name])
     X, _ = model.sample(8, random_state=0)
-    clean, _ = Model(model.mixing, noise_variance=1e-12, prior=model.prior).sample(200_000, random_state=1)
+    clean, _ = Model(model.mixing, noise_variance=1e-12, prior=model.prior).sample(
+        200_000, random_state=1
+    )
     found, error = model.log_likelihood(X, method="annealed", return_std=True)
     for x, value, own in zip(X, found, error, strict=True):
         values = np.exp(-0.5 * np.square(x - clean).sum(1)) / (2 * np.pi) ** 1.5
@@ -115,10 +127,14 @@ def test_complete_log_density():
     gaussian = norm(model.mean + beta @ model.mixing.T, np.sqrt(0.5)).logpdf(X).sum(1)
     prior = np.where(beta == 0, np.log(0.6), np.log(0.4) + norm(1.0).logpdf(beta)).sum(1)
     np.testing.assert_allclose(model.complete_log_density(X, beta), gaussian + prior, rtol=1e-10)
-    ternary = Model(model.mixing, noise_variance=0.5, prior=priors.SingleScaleTernaryOffset(0.2, 1.5))
+    ternary = Model(
+        model.mixing, noise_variance=0.5, prior=priors.SingleScaleTernaryOffset(0.2, 1.5)
+    )
     beta = np.array([[0.7, 0.0, -0.7], [0.0, 0.0, 0.0], [0.7, 0.2, 0.0]])
     found = ternary.complete_log_density(X[:3], beta, offset=np.ones(3))
-    gaussian = norm(1 + beta @ model.mixing.T, np.sqrt(0.5)).logpdf(X[:3]).sum(1) + laplace(scale=1.5).logpdf(1.0)
+    gaussian = norm(1 + beta @ model.mixing.T, np.sqrt(0.5)).logpdf(X[:3]).sum(1) + laplace(
+        scale=1.5
+    ).logpdf(1.0)
     expected = [2 * np.log(0.2) + np.log(0.6) - 0.7, 3 * np.log(0.6), -np.inf]
     np.testing.assert_allclose(found, gaussian + expected, rtol=1e-10)
 
@@ -175,5 +191,8 @@ def test_bad_data():
 
 
 def test_repr():
-    assert repr(bernoulli_gaussian()) == "Model(3 components in 5 dimensions, noise_variance=0.5, prior=BernoulliGaussian(alpha=0.4))"
+    assert (
+        repr(bernoulli_gaussian())
+        == "Model(3 components in 5 dimensions, noise_variance=0.5, prior=BernoulliGaussian(alpha=0.4))"
+    )
     assert jax.tree.leaves(bernoulli_gaussian().prior)

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from noisyica import Model, NoisyICA, laws, plot, priors
+from noisyica.analysis.marginal import marginal
+from noisyica.analysis.offsets import offsets
 from noisyica.data import Images, Lines, Mesh, Volume
-from noisyica.marginal import marginal
-from noisyica.offsets import offsets
 from noisyica.plot import layouts
 from tests.fitted import fitted
 
@@ -44,7 +44,9 @@ def test_components_as_images(ica):
     assert np.allclose(first.images[0].get_array(), ica.mean_.reshape(3, 4))
     limit = np.abs(ica.components_).max()
     assert len(rest) == P
-    for axes, component, share in zip(rest, ica.components_, ica.explained_variance_ratio_, strict=True):
+    for axes, component, share in zip(
+        rest, ica.components_, ica.explained_variance_ratio_, strict=True
+    ):
         assert np.allclose(axes.images[0].get_array(), component.reshape(3, 4))
         assert axes.images[0].get_clim() == (-limit, limit)
         assert f"{100 * share:.1f} %" in axes.get_title()
@@ -70,7 +72,10 @@ def test_rows_in_every_layout():
 def _mesh():
     """12 vertices of a strip of triangles that is bent."""
     k = np.arange(12)
-    return Mesh(np.stack([k // 2, 2.0 * (k % 2), 0.1 * k**1.5 / 4], 1), np.stack([k[:-2], k[1:-1], k[2:]], 1))
+    return Mesh(
+        np.stack([k // 2, 2.0 * (k % 2), 0.1 * k**1.5 / 4], 1),
+        np.stack([k[:-2], k[1:-1], k[2:]], 1),
+    )
 
 
 def test_volume_is_cut_through_its_peak():
@@ -91,7 +96,12 @@ def test_volume_is_cut_through_its_peak():
 def test_mesh_is_painted_from_back_to_front():
     points = np.array([[0, 0, 0], [9, 0, 0], [0, 4, 0], [0, 0, 1], [9, 0, 1], [0, 4, 1.0]])
     axes = Figure().subplots()
-    layouts.draw(axes, np.array([-1, -1, -1, 1, 1, 1.0]), Mesh(points, np.array([[3, 4, 5], [0, 1, 2]])), layouts.signed_scale(np.ones(1)))
+    layouts.draw(
+        axes,
+        np.array([-1, -1, -1, 1, 1, 1.0]),
+        Mesh(points, np.array([[3, 4, 5], [0, 1, 2]])),
+        layouts.signed_scale(np.ones(1)),
+    )
     front, back = (part.get_facecolor() for part in axes.collections)
     red, blue = front[1], front[0]  # the triangle at z = 1 is nearer to the viewer in front
     assert red[0] > red[2]
@@ -111,8 +121,15 @@ def test_upright_is_a_rotation():
 
 def test_convergence(ica, model):
     axes = {one.get_title(): one for one in drawn(plot.convergence(ica))}
-    assert set(axes) == {"noise variance", "norms of the components", "log p(x | coefficients) of a row", "prior: alpha"}
-    assert np.array_equal(axes["prior: alpha"].lines[0].get_ydata(), ica.history_["alpha"], equal_nan=True)
+    assert set(axes) == {
+        "noise variance",
+        "norms of the components",
+        "log p(x | coefficients) of a row",
+        "prior: alpha",
+    }
+    assert np.array_equal(
+        axes["prior: alpha"].lines[0].get_ydata(), ica.history_["alpha"], equal_nan=True
+    )
     assert len(axes["norms of the components"].lines) == P
     shaded = axes["noise variance"].patches[0].get_bbox()
     assert (shaded.x0, shaded.x1) == (0, 2)
@@ -175,7 +192,9 @@ def test_wrong_layouts(ica):
     [
         priors.ExponentialBernoulliGaussian(0.4),
         priors.SingleScaleTernary(0.2),
-        priors.Independent(laws.Mixture((laws.Dirac(), laws.Dirac(1.0), laws.Normal(2.0)), (0.5, 0.2, 0.3))),
+        priors.Independent(
+            laws.Mixture((laws.Dirac(), laws.Dirac(1.0), laws.Normal(2.0)), (0.5, 0.2, 0.3))
+        ),
         priors.Offset(priors.GaussianMixture((2.0,), (0.5, 0.5), shared=False), 3.0),
     ],
     ids=lambda prior: type(prior).__name__,
@@ -187,19 +206,26 @@ def test_marginal_law_of_a_coefficient(prior):
     share = (found.draws[:, :, None] == found.atoms).mean(0)
     assert np.abs(found.weights - share).max(initial=0) < 0.015
     assert np.allclose(found.density.sum(1) * 0.05 + found.weights.sum(1), 1, atol=0.01)
-    below = (found.draws <= 0.525).mean(0) - (found.draws[:, :, None] == found.atoms[found.atoms < 0.5]).sum(2).mean(0)
+    below = (found.draws <= 0.525).mean(0) - (
+        found.draws[:, :, None] == found.atoms[found.atoms < 0.5]
+    ).sum(2).mean(0)
     assert np.allclose(found.density[:, grid < 0.51].sum(1) * 0.05, below, atol=0.02)
 
 
 def test_offset_given_coefficients():
     """Against quadrature."""
     rng = np.random.default_rng(0)
-    model = Model(rng.normal(size=(3, 1)), None, np.array([0.5, 1.0, 2.0]), priors.Offset("lap", 0.7))
+    model = Model(
+        rng.normal(size=(3, 1)), None, np.array([0.5, 1.0, 2.0]), priors.Offset("lap", 0.7)
+    )
     X, beta = rng.normal(size=(4, 3)), rng.normal(size=(4, 1))
     X[1, 2] = np.nan
     mu = np.linspace(-20, 20, 40001)
     left = X - beta @ model.mixing.T
-    logs = -0.5 * np.nansum(np.square(left[:, :, None] - mu) / np.array([0.5, 1.0, 2.0])[:, None], 1) - np.abs(mu) / 0.7
+    logs = (
+        -0.5 * np.nansum(np.square(left[:, :, None] - mu) / np.array([0.5, 1.0, 2.0])[:, None], 1)
+        - np.abs(mu) / 0.7
+    )
     weight = np.exp(logs - logs.max(1, keepdims=True))
     mean = (weight * mu).sum(1) / weight.sum(1)
     assert np.allclose(offsets(model, X, beta), mean, atol=1e-4)

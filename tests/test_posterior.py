@@ -11,14 +11,18 @@ from tests.tools import TRUE_PRIORS, some_slow
 
 @pytest.mark.parametrize("name", some_slow(["log", "bg", "ebg", "teoff"], "ebg", "teoff"))
 def test_intervals_and_probabilities_are_calibrated(name):
-    model = Model(np.random.default_rng(1).normal(size=(8, 4)), noise_variance=1.0, prior=TRUE_PRIORS[name])
+    model = Model(
+        np.random.default_rng(1).normal(size=(8, 4)), noise_variance=1.0, prior=TRUE_PRIORS[name]
+    )
     X, beta = model.sample(500, random_state=1)
     posterior = model.posterior(X, n_draws=250, random_state=0)
     on = beta != 0
     for given_on, rows in ((False, np.ones_like(on)), (True, on)):
         low, high = np.moveaxis(posterior.interval(0.9, given_on=given_on), -1, 0)
         inside = ((low <= beta) & (beta <= high))[rows]
-        margin = 4 * np.sqrt(0.09 / inside.size)  # and where an interval ends in an atom it has more than 90 %
+        margin = 4 * np.sqrt(
+            0.09 / inside.size
+        )  # and where an interval ends in an atom it has more than 90 %
         assert 0.9 - margin < inside.mean() < 0.9 + margin + 0.02 * (not given_on)
     for probability, event in (
         (posterior.probability_on(), on),
@@ -27,7 +31,9 @@ def test_intervals_and_probabilities_are_calibrated(name):
     ):
         for part in range(4):  # reliability: of those said to be so with probability 0.3, 30 % are
             rows = (probability >= part / 4) & (probability <= (part + 1) / 4)
-            excess = ((event - probability) * rows).sum(1)  # a row's coefficients depend on each other: the error is over rows
+            excess = ((event - probability) * rows).sum(
+                1
+            )  # a row's coefficients depend on each other: the error is over rows
             assert abs(excess.sum()) < 4 * np.sqrt(np.square(excess).sum() + 1)
 
 
@@ -40,8 +46,13 @@ def test_summaries():
     np.testing.assert_allclose(posterior.mean(), flat.mean(0))
     np.testing.assert_allclose(posterior.std(), flat.std(0))
     np.testing.assert_allclose(posterior.probability_on(), (flat != 0).mean(0))
-    np.testing.assert_allclose(posterior.probability_positive() + posterior.probability_negative(), posterior.probability_on())
-    np.testing.assert_allclose(posterior.interval(0.8)[1, 2], np.quantile(flat[:, 1, 2], (0.1, 0.9)))
+    np.testing.assert_allclose(
+        posterior.probability_positive() + posterior.probability_negative(),
+        posterior.probability_on(),
+    )
+    np.testing.assert_allclose(
+        posterior.interval(0.8)[1, 2], np.quantile(flat[:, 1, 2], (0.1, 0.9))
+    )
     on = posterior.interval(0.8, given_on=True)
     assert np.isnan(on[0, 0]).all()
     np.testing.assert_allclose(on[0, 1], np.quantile(draws[:, 1::2, 0, 1], (0.1, 0.9)))
@@ -66,7 +77,9 @@ def test_effective_sample_size_of_an_autoregression(phi):
     """
     posterior = Posterior(autoregression(phi))
     lags = 4 / (1 - phi)
-    assert posterior.ess()[0, 0] == pytest.approx(16000 * (1 - phi) / (1 + phi), rel=4 * np.sqrt(2 * (2 * lags + 1) / 16000))
+    assert posterior.ess()[0, 0] == pytest.approx(
+        16000 * (1 - phi) / (1 + phi), rel=4 * np.sqrt(2 * (2 * lags + 1) / 16000)
+    )
     assert posterior.rhat()[0, 0] < 1.01
 
 
@@ -91,8 +104,12 @@ def test_arviz_agrees():
     draws[0, :, 1] += 0.05
     data = Posterior(draws).to_arviz()
     assert data.posterior["beta"].shape == (4, 4000, 2, 1)
-    np.testing.assert_allclose(arviz.ess(data)["beta"].to_numpy(), Posterior(draws).ess(), rtol=0.02)
-    np.testing.assert_allclose(arviz.rhat(data)["beta"].to_numpy(), Posterior(draws).rhat(), rtol=1e-3)
+    np.testing.assert_allclose(
+        arviz.ess(data)["beta"].to_numpy(), Posterior(draws).ess(), rtol=0.02
+    )
+    np.testing.assert_allclose(
+        arviz.rhat(data)["beta"].to_numpy(), Posterior(draws).rhat(), rtol=1e-3
+    )
 
 
 def test_arviz_is_missed_politely(monkeypatch):

@@ -6,18 +6,22 @@ import numpy as np
 import pytest
 
 from noisyica import laws, priors
-from noisyica._array import Compiled, cast
+from noisyica._jax.arrays import Compiled, cast
+from noisyica.engine.statistics import Block, Parameters, channel, collect, mstep
 from noisyica.priors import TABLE, Channel
-from noisyica.statistics import Block, Parameters, channel, collect, mstep
 from tests.tools import TRUE_PRIORS, some_slow
 
 pytestmark = pytest.mark.usefixtures("double")
 
 COMPOSED = {
-    "two-slabs": priors.Independent(laws.Mixture((laws.Dirac(), laws.Normal(1.0), laws.Laplace()), (0.4, 0.3, 0.3))),
+    "two-slabs": priors.Independent(
+        laws.Mixture((laws.Dirac(), laws.Normal(1.0), laws.Laplace()), (0.4, 0.3, 0.3))
+    ),
     "log-density": priors.Independent(laws.LogDensity(lambda t: -jnp.cosh(t))),
     "offset": priors.Offset(priors.BernoulliGaussian(0.4), 1.5),
-    "own": priors.Independent(laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5)), shared=False).for_components(3),
+    "own": priors.Independent(
+        laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5)), shared=False
+    ).for_components(3),
 }
 ROWS, CYCLES, BOUND = 20_000, 12, 4.5
 
@@ -58,15 +62,24 @@ def geweke(prior, sampler, rows=ROWS):
                 + np.sqrt(0.5).astype("float32") * jax.random.normal(keys[0], (d, rows), "float32")
             )
             tilt = channel(parameters, x)
-            return getattr(prior, sampler)(keys[1], latent, tilt._replace(c=of_c * tilt.c, G=of_G * tilt.G))
+            return getattr(prior, sampler)(
+                keys[1], latent, tilt._replace(c=of_c * tilt.c, G=of_G * tilt.G)
+            )
 
-        return prior.start(jax.random.fold_in(key, 99), p, rows, "float32"), jax.lax.fori_loop(0, CYCLES, cycle, latent)
+        return prior.start(jax.random.fold_in(key, 99), p, rows, "float32"), jax.lax.fori_loop(
+            0, CYCLES, cycle, latent
+        )
 
     compiled = Compiled(run)
 
     def score(of_c=1.0, of_G=1.0):
-        fresh, cycled = compiled(jax.random.key(7), np.float32(of_c), np.float32(of_G), quick=prior.plain)
-        (mean, variance), (mean_c, variance_c) = functionals(prior, fresh), functionals(prior, cycled)
+        fresh, cycled = compiled(
+            jax.random.key(7), np.float32(of_c), np.float32(of_G), quick=prior.plain
+        )
+        (mean, variance), (mean_c, variance_c) = (
+            functionals(prior, fresh),
+            functionals(prior, cycled),
+        )
         return np.max(np.abs(mean - mean_c) / np.sqrt(variance + variance_c + 1e-12))
 
     return score
@@ -75,7 +88,12 @@ def geweke(prior, sampler, rows=ROWS):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        pytest.param(name, sampler, marks=[pytest.mark.slow] * (sampler == "metropolis" and name in ("eg", "ebg", "et", "teoff")))
+        pytest.param(
+            name,
+            sampler,
+            marks=[pytest.mark.slow]
+            * (sampler == "metropolis" and name in ("eg", "ebg", "et", "teoff")),
+        )
         for name in TABLE
         for sampler in ("gibbs", "metropolis")
     ],
@@ -130,7 +148,11 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     found = mstep(collect(prior, latent, block), prior, not prior.has_offset, False, 1e-12)
 
     def likelihood(A, mean, sigma2, prior):
-        return Model(np.asarray(A), np.asarray(mean), float(sigma2), prior).complete_log_density(X, beta.T, m).sum()
+        return (
+            Model(np.asarray(A), np.asarray(mean), float(sigma2), prior)
+            .complete_log_density(X, beta.T, m)
+            .sum()
+        )
 
     best = likelihood(*found[:4])
     assert np.isfinite(best)
@@ -138,7 +160,12 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
         step = 1e-3 * rng.normal(size=(d, p))
         assert likelihood(found.A + step, found.mean, found.sigma2, found.prior) < best
         if not prior.has_offset:
-            assert likelihood(found.A, found.mean + 1e-3 * rng.normal(size=d), found.sigma2, found.prior) < best
+            assert (
+                likelihood(
+                    found.A, found.mean + 1e-3 * rng.normal(size=d), found.sigma2, found.prior
+                )
+                < best
+            )
     for factor in (0.99, 1.01):
         assert likelihood(found.A, found.mean, found.sigma2 * factor, found.prior) < best
     if "alpha" in prior.parameter_names or "gamma" in prior.parameter_names:
@@ -153,7 +180,9 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
 def test_known_variances():
     for name in ("log", "lap", "eg"):
         prior = priors.get(name)
-        assert prior.variance() == pytest.approx(float(jax.jit(prior.law.moments)(0.0, 0.0)[1]), rel=1e-5)
+        assert prior.variance() == pytest.approx(
+            float(jax.jit(prior.law.moments)(0.0, 0.0)[1]), rel=1e-5
+        )
 
 
 def test_gamma_of_a_ternary_sample_counts_both_signs():

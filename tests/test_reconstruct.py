@@ -42,7 +42,9 @@ def ternary(x, A, rho, one_scale=False, offset=False):
             B = B.sum(1, keepdims=True)
         for sign in (1, -1) if offset else (0,):
             columns = np.column_stack([B, np.full(len(x), sign)]) if offset else B
-            best = min(best, positive(columns, x, np.ones(columns.shape[1])) + rho * np.abs(y).sum())
+            best = min(
+                best, positive(columns, x, np.ones(columns.shape[1])) + rho * np.abs(y).sum()
+            )
     return best
 
 
@@ -64,7 +66,9 @@ def scaled_gaussian(x, A, rho):
         value = 0.5 * x @ x / SIGMA**2
         if B.size:
             start = np.cbrt(np.linalg.lstsq(B, x, rcond=None)[0])
-            value = least_squares(lambda w, B=B: np.r_[(x - B @ w**3) / SIGMA, np.sqrt(3) * w], start, method="lm").cost
+            value = least_squares(
+                lambda w, B=B: np.r_[(x - B @ w**3) / SIGMA, np.sqrt(3) * w], start, method="lm"
+            ).cost
         best = min(best, value + rho * sum(on))
     return best
 
@@ -75,7 +79,10 @@ def labels(x, A, mean, weights):
         m = mean * np.array(t)
         beta = np.linalg.solve(A.T @ A / SIGMA**2 + np.eye(len(m)), A.T @ x / SIGMA**2 + m)
         cost = np.log(weights[0] / np.where(m == 0, *weights)).sum()
-        best = min(best, 0.5 * np.square(x - A @ beta).sum() / SIGMA**2 + 0.5 * np.square(beta - m).sum() + cost)
+        best = min(
+            best,
+            0.5 * np.square(x - A @ beta).sum() / SIGMA**2 + 0.5 * np.square(beta - m).sum() + cost,
+        )
     return best
 
 
@@ -99,7 +106,9 @@ def test_map_is_the_least_of_the_objective(name):
     X, truth = model.sample(40, random_state=3)
     beta, offset = model.map(X, return_offset=True)
     found = model.map_objective(X, beta, offset)
-    zero = model.map_objective(np.zeros((1, 6)), np.zeros((1, 3)))  # constants that the paper leaves out
+    zero = model.map_objective(
+        np.zeros((1, 6)), np.zeros((1, 3))
+    )  # constants that the paper leaves out
     expected = np.array([BRUTE_FORCE[name](x, model.mixing) for x in X])
     np.testing.assert_allclose(found - zero, expected, rtol=1e-6, atol=1e-6)
     if not model.prior.has_offset:
@@ -109,7 +118,10 @@ def test_map_is_the_least_of_the_objective(name):
 @pytest.mark.parametrize(
     "prior",
     [
-        priors.Independent(Mixture((Dirac(), Dirac(1.0), Normal(-1.0, 0.5), Laplace(0.7)), (0.3, 0.2, 0.3, 0.2)), shared=False),
+        priors.Independent(
+            Mixture((Dirac(), Dirac(1.0), Normal(-1.0, 0.5), Laplace(0.7)), (0.3, 0.2, 0.3, 0.2)),
+            shared=False,
+        ),
         priors.Offset("bg", 2.0),
     ],
     ids=["composed", "offset"],
@@ -125,7 +137,13 @@ def test_no_point_of_a_grid_is_better(prior):
         rows, mu = np.tile(x, (len(grid), 1)), np.full(len(grid), offset[i])
         assert found[i] <= model.map_objective(rows, grid, mu).min() + 1e-9
         shifts = np.linspace(-3, 3, 61) * bool(prior.has_offset)
-        assert found[i] <= model.map_objective(np.tile(x, (61, 1)), np.tile(beta[i], (61, 1)), offset[i] + shifts).min() + 1e-9
+        assert (
+            found[i]
+            <= model.map_objective(
+                np.tile(x, (61, 1)), np.tile(beta[i], (61, 1)), offset[i] + shifts
+            ).min()
+            + 1e-9
+        )
 
 
 @pytest.mark.parametrize("name", ["bg", "te"])
@@ -158,7 +176,11 @@ def test_a_row_s_answer_depends_on_the_row_alone_and_on_what_is_observed():
 
 def test_transform_algorithm():
     X, _ = model_of(TRUE_PRIORS["bg"]).sample(60, random_state=0)
-    ica = NoisyICA(3, prior="bg", transform_algorithm="map", max_iter=20, tol=0, random_state=0).fit(X)
+    ica = NoisyICA(
+        3, prior="bg", transform_algorithm="map", max_iter=20, tol=0, random_state=0
+    ).fit(X)
     np.testing.assert_array_equal(ica.transform(X), ica.model_.map(X))
-    with pytest.raises(ValueError, match="transform_algorithm='mode' is not known. Choose 'mean' or 'map'"):
+    with pytest.raises(
+        ValueError, match="transform_algorithm='mode' is not known. Choose 'mean' or 'map'"
+    ):
         ica.set_params(transform_algorithm="mode").fit(X)

@@ -19,7 +19,9 @@ from noisyica.report.pack import pack
 from tests import browser
 from tests.fitted import fitted
 
-EVIL = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>&amp;"
+EVIL = (
+    "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'>&amp;"
+)
 N, D, P = 256, 64, 6
 SHIFTED = laws.Mixture((laws.Dirac(), laws.Normal(2.0)), (0.6, 0.4))
 
@@ -39,17 +41,24 @@ def payload(page):
 
 
 def unpack(packed):
-    raw = np.frombuffer(base64.b64decode(packed["data"]), np.dtype(packed["type"]).newbyteorder("<")).reshape(packed["shape"])
+    raw = np.frombuffer(
+        base64.b64decode(packed["data"]), np.dtype(packed["type"]).newbyteorder("<")
+    ).reshape(packed["shape"])
     if "scale" not in packed:
         return raw
     lost = raw == np.iinfo(raw.dtype).min
-    flat = raw.reshape(len(raw), -1) * np.array(packed["scale"])[:, None] + np.array(packed["offset"])[:, None]
+    flat = (
+        raw.reshape(len(raw), -1) * np.array(packed["scale"])[:, None]
+        + np.array(packed["offset"])[:, None]
+    )
     return np.where(lost, np.nan, flat.reshape(raw.shape))
 
 
 @pytest.fixture(scope="module")
 def ica():
-    return NoisyICA(P, prior="bg", max_iter=40, tol=0, random_state=0, verbose=False).fit(load_digits().data[:N])
+    return NoisyICA(P, prior="bg", max_iter=40, tol=0, random_state=0, verbose=False).fit(
+        load_digits().data[:N]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +67,12 @@ def coefficients(ica):
 
 
 def data(layout, ids=None, others=None):
-    return Data(load_digits().data[:N], others or {}, np.arange(N).astype(str) if ids is None else ids, layout)
+    return Data(
+        load_digits().data[:N],
+        others or {},
+        np.arange(N).astype(str) if ids is None else ids,
+        layout,
+    )
 
 
 LAYOUTS = {
@@ -78,7 +92,14 @@ def pages(ica, coefficients, tmp_path_factory):
     for kind, layout in LAYOUTS.items():
         others = {f"digit {EVIL}": digits, "note": np.array([EVIL] * N)}
         settings = {"data": EVIL, "fingerprint": "f00", "versions": {"noisyica": "1"}}
-        report.write(folder / f"{kind}.html", ica, data(layout, ids, others), coefficients, settings, f"Digits {EVIL}")
+        report.write(
+            folder / f"{kind}.html",
+            ica,
+            data(layout, ids, others),
+            coefficients,
+            settings,
+            f"Digits {EVIL}",
+        )
     return folder
 
 
@@ -90,7 +111,10 @@ def test_packed_numbers_come_back():
     for bits in (8, 16):
         found = unpack(pack(values, bits))
         assert np.array_equal(np.isnan(found), np.isnan(values))
-        assert np.nanmax(np.abs(found - values) / np.array([1.0, 8.0, 1.0, 1.0])[:, None]) <= 0.5 / (2**bits - 2) * 1.001
+        assert (
+            np.nanmax(np.abs(found - values) / np.array([1.0, 8.0, 1.0, 1.0])[:, None])
+            <= 0.5 / (2**bits - 2) * 1.001
+        )
 
 
 def test_page_holds_the_fit(ica, coefficients, pages):
@@ -105,12 +129,16 @@ def test_page_holds_the_fit(ica, coefficients, pages):
     assert ["Fingerprint", "f00"] in found["data"]
     # the outliers are the least likely of all rows, and are in the explorer
     likelihood = ica.score_samples(X)
-    assert [rows[o["place"]] for o in found["likelihood"]["outliers"]] == np.argsort(likelihood)[: contents.OUTLIERS].tolist()
+    assert [rows[o["place"]] for o in found["likelihood"]["outliers"]] == np.argsort(likelihood)[
+        : contents.OUTLIERS
+    ].tolist()
     assert found["likelihood"]["mean"] == pytest.approx(likelihood.mean(), rel=1e-4)
     # draws are on as often as the prior says, to within what 256 rows allow
     assert np.mean(found["components"]["on"]) == pytest.approx(ica.prior_.alpha, abs=0.1)
     step = np.diff(found["coefficients"]["edges"])
-    total = (np.array(found["coefficients"]["density"]) * step).sum(1) + np.array(found["coefficients"]["share"]).sum(1)
+    total = (np.array(found["coefficients"]["density"]) * step).sum(1) + np.array(
+        found["coefficients"]["share"]
+    ).sum(1)
     assert np.allclose(total, 1, atol=0.02)
     assert any("200 of the 256 rows" in note for note in found["notes"])
 
@@ -123,9 +151,13 @@ def test_residuals_are_those_of_the_noise():
     found = report.build(ica, Data(X, {}, np.arange(N).astype(str), LAYOUTS["images"]))
     facts = payload(found)["residuals"]["facts"]
     assert not any(fact["off"] for fact in facts), facts
-    X[:, 5] += 3 * rng.normal(size=N)  # a column with other noise, and structure that no component has
+    X[:, 5] += 3 * rng.normal(
+        size=N
+    )  # a column with other noise, and structure that no component has
     X += np.outer(rng.normal(size=N), np.sin(np.arange(D)))
-    facts = payload(report.build(ica, Data(X, {}, np.arange(N).astype(str), LAYOUTS["images"])))["residuals"]["facts"]
+    facts = payload(report.build(ica, Data(X, {}, np.arange(N).astype(str), LAYOUTS["images"])))[
+        "residuals"
+    ]["facts"]
     assert [fact["off"] for fact in facts if fact["what"] == "Largest principal variance"] == [True]
 
 
@@ -142,8 +174,14 @@ def test_nothing_escapes(pages):
 def quick_report(path, ica, X, beta, layout):
     """A report without sampling, which has tests of its own, and takes long to compile: all draws are the coefficients."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Model, "log_likelihood", lambda self, X, **_: (np.arange(len(X), dtype=float), np.zeros(len(X))))
-        patch.setattr(Model, "posterior_sample", lambda self, X, n_draws, **_: np.tile(beta, (n_draws, 1, 1)))
+        patch.setattr(
+            Model,
+            "log_likelihood",
+            lambda self, X, **_: (np.arange(len(X), dtype=float), np.zeros(len(X))),
+        )
+        patch.setattr(
+            Model, "posterior_sample", lambda self, X, n_draws, **_: np.tile(beta, (n_draws, 1, 1))
+        )
         report.write(path, ica, Data(X, {}, np.arange(len(X)).astype(str), layout), beta)
 
 
@@ -152,9 +190,15 @@ def odd(tmp_path_factory):
     """Missing values, an offset of each row, a law off zero, noise of each column's own, more components than columns."""
     rng = np.random.default_rng(0)
     n, d, p = 60, 12, 30
-    model = Model(rng.normal(size=(d, p)), None, rng.uniform(0.05, 0.5, d), priors.Offset(SHIFTED, 2.0))
+    model = Model(
+        rng.normal(size=(d, p)), None, rng.uniform(0.05, 0.5, d), priors.Offset(SHIFTED, 2.0)
+    )
     beta = np.where(rng.random((n, p)) < 0.4, rng.normal(2, 1, (n, p)), 0.0)
-    X = rng.laplace(scale=2.0, size=(n, 1)) + beta @ model.mixing.T + np.sqrt(model.noise_variance) * rng.normal(size=(n, d))
+    X = (
+        rng.laplace(scale=2.0, size=(n, 1))
+        + beta @ model.mixing.T
+        + np.sqrt(model.noise_variance) * rng.normal(size=(n, d))
+    )
     X[rng.random(X.shape) < 0.1] = np.nan
     path = tmp_path_factory.mktemp("odd") / "odd.html"
     ica = fitted(model, mean="offset", noise="diagonal")
@@ -169,11 +213,15 @@ def test_offset_missing_and_diagonal(odd):
     left = np.nanmean(X - ica.inverse_transform(unpack(found["explorer"]["beta"])), 1)
     assert np.allclose(unpack(found["explorer"]["offset"]), left, atol=0.5)
     assert np.mean(np.abs(unpack(found["explorer"]["offset"]) - left)) < 0.1
-    assert float(found["residuals"]["facts"][0]["found"]) == pytest.approx(1, abs=0.1)  # with the true coefficients
+    assert float(found["residuals"]["facts"][0]["found"]) == pytest.approx(
+        1, abs=0.1
+    )  # with the true coefficients
     assert found["components"]["mean"] is None
     assert found["coefficients"]["atoms"] == [0.0]
     assert np.allclose(found["coefficients"]["weight"], 0.6)
-    assert np.array(found["coefficients"]["grid"])[np.argmax(found["coefficients"]["prior"][0])] == pytest.approx(2.0, abs=0.1)
+    assert np.array(found["coefficients"]["grid"])[
+        np.argmax(found["coefficients"]["prior"][0])
+    ] == pytest.approx(2.0, abs=0.1)
 
 
 def test_large_rows_are_capped(monkeypatch, ica, coefficients):
@@ -210,10 +258,14 @@ def test_wrong_input(ica, coefficients, tmp_path):
 
 @pytest.fixture(scope="module")
 def chromium():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install -e '.[dev]'")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is not installed: pip install -e '.[dev]'"
+    )
     path = browser.install()
     if path is None:
-        pytest.skip("No Chromium was found, and it cannot be installed here: apt-get install chromium")
+        pytest.skip(
+            "No Chromium was found, and it cannot be installed here: apt-get install chromium"
+        )
     with playwright.sync_playwright() as running:
         opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield opened
@@ -259,7 +311,13 @@ def test_explorer_takes_apart_and_puts_together(visit, pages, ica, coefficients)
     page.uncheck("#on-0")
     beta = coefficients[row].copy()
     beta[0] = 0
-    assert np.abs(np.array(page.evaluate("noisyica.reconstruction()")) - ica.inverse_transform(beta[None])[0]).max() < 2e-3
+    assert (
+        np.abs(
+            np.array(page.evaluate("noisyica.reconstruction()"))
+            - ica.inverse_transform(beta[None])[0]
+        ).max()
+        < 2e-3
+    )
     assert pixels(page, "#reconstruction") != before
     assert pixels(page, "#residual") != residual
     page.check("#on-0")
@@ -275,7 +333,13 @@ def test_explorer_takes_apart_and_puts_together(visit, pages, ica, coefficients)
     beta[1] = -1.5
     page.fill(".part:has(#slider-1) input[type=number]", "-1.5")
     page.keyboard.press("Enter")
-    assert np.abs(np.array(page.evaluate("noisyica.reconstruction()")) - ica.inverse_transform(beta[None])[0]).max() < 2e-3
+    assert (
+        np.abs(
+            np.array(page.evaluate("noisyica.reconstruction()"))
+            - ica.inverse_transform(beta[None])[0]
+        ).max()
+        < 2e-3
+    )
     page.click("#reset")
     assert pixels(page, "#reconstruction") == before
     page.click("#all-off")
@@ -318,13 +382,17 @@ def test_choosing_rows(visit, pages):
     page.fill("#search", "nowhere")
     assert "No row" in page.inner_text("#explorer [role=status]")
     page.click("#rows button >> nth=0")
-    outlier = payload((pages / "images.html").read_text(encoding="utf-8"))["likelihood"]["outliers"][0]
+    outlier = payload((pages / "images.html").read_text(encoding="utf-8"))["likelihood"][
+        "outliers"
+    ][0]
     assert page.evaluate("noisyica.row()") == held[outlier["place"]]
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)
 def test_every_layout(visit, pages, kind):
-    page = visit(pages / f"{kind}.html", viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page = visit(
+        pages / f"{kind}.html", viewport={"width": 390, "height": 844}, color_scheme="dark"
+    )
     assert page.evaluate("window.broken") is None
     assert EVIL in page.inner_text("h1")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -353,13 +421,19 @@ def test_mesh_turns(visit, pages):
     page.mouse.down()
     page.mouse.move(box["x"] + 120, box["y"] + 80, steps=3)
     page.mouse.up()
-    page.wait_for_function("([s, b]) => document.querySelector(s).toDataURL() !== b", arg=[gallery, before])
+    page.wait_for_function(
+        "([s, b]) => document.querySelector(s).toDataURL() !== b", arg=[gallery, before]
+    )
     turned = pixels(page, gallery)
     page.focus(gallery)
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("([s, b]) => document.querySelector(s).toDataURL() !== b", arg=[gallery, turned])
+    page.wait_for_function(
+        "([s, b]) => document.querySelector(s).toDataURL() !== b", arg=[gallery, turned]
+    )
     page.dblclick(gallery)
-    page.wait_for_function("([s, b]) => document.querySelector(s).toDataURL() === b", arg=[gallery, before])
+    page.wait_for_function(
+        "([s, b]) => document.querySelector(s).toDataURL() === b", arg=[gallery, before]
+    )
 
 
 def test_offset_is_a_slider_of_its_own(visit, odd):
@@ -373,13 +447,17 @@ def test_offset_is_a_slider_of_its_own(visit, odd):
     expected = ica.inverse_transform(unpack(found["beta"])[:1])[0] + unpack(found["offset"])[0]
     assert np.abs(np.array(page.evaluate("noisyica.reconstruction()")) - expected).max() < 1e-3
     row = X[found["rows"][0]]
-    assert float(page.inner_text("#error")) == pytest.approx(np.sqrt(np.nanmean(np.square(row - expected))), rel=5e-3)
+    assert float(page.inner_text("#error")) == pytest.approx(
+        np.sqrt(np.nanmean(np.square(row - expected))), rel=5e-3
+    )
 
 
 def colours(page, which, *places):
     """Of pixels of a picture of the gallery."""
     text = pixels(page, f".gallery figure:nth-child({which + 1}) canvas")
-    image = np.array(PIL.Image.open(io.BytesIO(base64.b64decode(text.partition(",")[2]))).convert("RGBA")).astype(int)
+    image = np.array(
+        PIL.Image.open(io.BytesIO(base64.b64decode(text.partition(",")[2]))).convert("RGBA")
+    ).astype(int)
     return image[[int(y) for _, y in places], [int(x) for x, _ in places]]
 
 
@@ -401,7 +479,13 @@ def test_mesh_hides_what_is_behind(visit, tmp_path):
     points = upright(mesh.vertices)
     points /= np.linalg.norm(points, axis=1).max()
     c, s, p, q = np.cos(0.35), np.sin(0.35), np.cos(0.25), np.sin(0.25)
-    turned = points @ (np.array([[1, 0, 0], [0, p, -q], [0, q, p]]) @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])).T
+    turned = (
+        points
+        @ (
+            np.array([[1, 0, 0], [0, p, -q], [0, q, p]])
+            @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+        ).T
+    )
     front, back = turned[:, 2].argmax(), turned[:, 2].argmin()
     page = page_of_units(visit, tmp_path / "mesh.html", mesh, front, back)
     near, far = ([180 + 169.2 * turned[k, 0], 135 - 169.2 * turned[k, 1]] for k in (front, back))
@@ -413,8 +497,15 @@ def test_mesh_hides_what_is_behind(visit, tmp_path):
 
 def test_slices_of_a_volume(visit, tmp_path):
     """A voxel in the three slices: x to the right and y, z up, an edge in z 1.5 times as long."""
-    page = page_of_units(visit, tmp_path / "volume.html", LAYOUTS["volume"], np.ravel_multi_index((1, 2, 3), (4, 4, 4)))
-    assert page.evaluate("(() => { const c = document.querySelector('.gallery canvas'); return [c.width, c.height]; })()") == [16, 6]
+    page = page_of_units(
+        visit,
+        tmp_path / "volume.html",
+        LAYOUTS["volume"],
+        np.ravel_multi_index((1, 2, 3), (4, 4, 4)),
+    )
+    assert page.evaluate(
+        "(() => { const c = document.querySelector('.gallery canvas'); return [c.width, c.height]; })()"
+    ) == [16, 6]
     inside = [(1, 2), (7, 0), (7, 1), (14, 0), (14, 1)]
     assert all(is_red(colour) for colour in colours(page, 0, *inside))
     beside = [(0, 2), (2, 2), (1, 3), (1, 1), (6, 0), (8, 0), (7, 2), (13, 0), (15, 1), (14, 2)]
@@ -423,5 +514,7 @@ def test_slices_of_a_volume(visit, tmp_path):
 
 
 def test_colour_images(visit, tmp_path):
-    page = page_of_units(visit, tmp_path / "colour.html", Images(np.array([2, 3, 3])), 3 * 4 + 1)  # the green of row 1, column 1
+    page = page_of_units(
+        visit, tmp_path / "colour.html", Images(np.array([2, 3, 3])), 3 * 4 + 1
+    )  # the green of row 1, column 1
     assert colours(page, 0, (1, 1), (0, 0)).tolist() == [[128, 255, 128, 255], [128, 128, 128, 255]]

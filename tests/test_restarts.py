@@ -4,15 +4,18 @@ import jax
 import numpy as np
 import pytest
 
-from noisyica import NoisyICA, estimator, learning, priors
-from noisyica.monitor import Monitor, convergence_time, similarity
+from noisyica import NoisyICA, estimator, priors
+from noisyica.engine import learning
+from noisyica.engine.convergence import Monitor, convergence_time, similarity
 from tests.tools import matched_cosine, simulate
 
 
 def test_restarts_run_together_and_are_compared(monkeypatch):
     scored = []
     score = estimator._Task.score
-    monkeypatch.setattr(estimator._Task, "score", lambda *args: scored.append(score(*args)) or scored[-1])
+    monkeypatch.setattr(
+        estimator._Task, "score", lambda *args: scored.append(score(*args)) or scored[-1]
+    )
     model, X = simulate("bg", n=400, d=16, p=3, sigma=0.5)
     ica = NoisyICA(3, n_init=4, tol=0, max_iter=300, random_state=0).fit(X)
     assert len(scored) == 1  # the likelihood of one of the four serves all: they found the same
@@ -20,7 +23,9 @@ def test_restarts_run_together_and_are_compared(monkeypatch):
     assert ica.stability_.min() > 0.99
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
     # noise is all that there is: restarts find nothing in common
-    noise = NoisyICA(3, n_init=4, tol=0, max_iter=60, random_state=0).fit(np.random.default_rng(0).normal(size=(400, 16)))
+    noise = NoisyICA(3, n_init=4, tol=0, max_iter=60, random_state=0).fit(
+        np.random.default_rng(0).normal(size=(400, 16))
+    )
     assert noise.stability_.mean() < 0.9
     assert len(scored) == 1 + 4
 
@@ -30,7 +35,15 @@ def test_saem_ends_where_em_does(name):
     """From the same start, within 0.05 nats an observation."""
     _, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
     em, saem = (
-        NoisyICA(2, prior=name, algorithm=algorithm, mixing_prior=None, tol=0, max_iter=600, random_state=0).fit(X)
+        NoisyICA(
+            2,
+            prior=name,
+            algorithm=algorithm,
+            mixing_prior=None,
+            tol=0,
+            max_iter=600,
+            random_state=0,
+        ).fit(X)
         for algorithm in ("em", "saem")
     )
     likelihoods = [ica.model_.log_likelihood(X, n_particles=20).mean() for ica in (em, saem)]
@@ -41,9 +54,13 @@ def test_saem_ends_where_em_does(name):
 def test_fam_em():
     for name in ("log", "teoff"):
         model, X = simulate(name, n=200, d=12, p=2, sigma=0.5)
-        ica = NoisyICA(2, prior=name, algorithm="fam-em", init="fastica", tol=0, max_iter=60, random_state=0).fit(X)
+        ica = NoisyICA(
+            2, prior=name, algorithm="fam-em", init="fastica", tol=0, max_iter=60, random_state=0
+        ).fit(X)
         assert np.isfinite(ica.components_).all()
-        assert ica.noise_variance_ == pytest.approx(0.25, rel=0.35)  # biased low: what the mode cannot explain is left out
+        assert ica.noise_variance_ == pytest.approx(
+            0.25, rel=0.35
+        )  # biased low: what the mode cannot explain is left out
 
 
 def test_em_says_what_it_cannot_do():
@@ -63,11 +80,17 @@ def test_warm_start_goes_on():
     before = ica.mixing_
     assert len(ica.history_["alpha"]) == 300
     ica.set_params(max_iter=20, burn_in=0.0).fit(X)
-    assert ica.n_iter_ == len(ica.history_["alpha"]) == 20  # put together when asked for: not the first fit's
+    assert (
+        ica.n_iter_ == len(ica.history_["alpha"]) == 20
+    )  # put together when asked for: not the first fit's
     assert matched_cosine(before, ica.mixing_) > 0.999
     cold = NoisyICA(2, tol=0, max_iter=20, burn_in=0.0, init="random", random_state=0).fit(X)
-    assert np.linalg.norm(ica.mixing_ - before) < 0.5 * np.linalg.norm(cold.mixing_ - before)  # a quarter of a standard error
-    ica.set_params(prior=priors.BernoulliGaussian(0.5, 1.0), mean="zero").fit(X)  # A goes on, with another kind of prior and of mean
+    assert np.linalg.norm(ica.mixing_ - before) < 0.5 * np.linalg.norm(
+        cold.mixing_ - before
+    )  # a quarter of a standard error
+    ica.set_params(prior=priors.BernoulliGaussian(0.5, 1.0), mean="zero").fit(
+        X
+    )  # A goes on, with another kind of prior and of mean
     assert ica.prior_.shift == 1.0
     assert not ica.mean_.any()
 
@@ -106,7 +129,9 @@ def test_monitor_is_off_without_a_tolerance():
 
 
 def test_convergence_time_and_similarity():
-    steps = np.exp(-np.arange(100) / 5.0)  # a thousandth of the way left after 5 log(1000) = 34.5 steps
+    steps = np.exp(
+        -np.arange(100) / 5.0
+    )  # a thousandth of the way left after 5 log(1000) = 34.5 steps
     sketch = steps[:, None, None] * np.ones((1, 4, 2))
     assert convergence_time(sketch - sketch[-1]) == 36
     A = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 3)))[0]
@@ -121,7 +146,9 @@ def test_weights_count_rows():
     weight = np.repeat([0.0, 1.0, 2.0], 200)
     X[:200] = 1e3  # which nobody must see
     weighted = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(X, sample_weight=weight)
-    repeated = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(np.repeat(X, weight.astype(int), axis=0))
+    repeated = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(
+        np.repeat(X, weight.astype(int), axis=0)
+    )
     assert weighted.noise_variance_ == pytest.approx(repeated.noise_variance_, rel=0.01)
     assert matched_cosine(weighted.mixing_, repeated.mixing_) > 0.999
     errors, others = weighted.standard_errors_, repeated.standard_errors_
@@ -138,7 +165,11 @@ def test_draws_of_mcem_may_grow():
     assert [int(schedule.sweeps(t)) for t in (0, 3, 9)] == [2, 8, 20]
     model, X = simulate("bg", n=300, d=12, p=2, sigma=0.5)
     fits = [
-        NoisyICA(2, algorithm="mcem", mixing_prior=None, n_draws=n, tol=0, max_iter=80, random_state=0).fit(X).history_["alpha"][-20:]
+        NoisyICA(
+            2, algorithm="mcem", mixing_prior=None, n_draws=n, tol=0, max_iter=80, random_state=0
+        )
+        .fit(X)
+        .history_["alpha"][-20:]
         for n in ((1, 40), 1)
     ]
     assert fits[0].std() < 0.5 * fits[1].std()  # a seventh, by the number of draws
@@ -155,7 +186,15 @@ def test_boundaries_send_a_run_back_to_its_start():
     np.testing.assert_array_equal(ica.components_, free.components_)
 
     ones = jax.tree.map(np.ones_like, np.ones(3))
-    state = learning.State(np.asarray(5), ones, 200 * ones, ones, None, None, (np.asarray(0), 2 * ones, ones, 3 * ones, None))
+    state = learning.State(
+        np.asarray(5),
+        ones,
+        200 * ones,
+        ones,
+        None,
+        None,
+        (np.asarray(0), 2 * ones, ones, 3 * ones, None),
+    )
     far = learning.truncated(state, 200 * ones, np.asarray(1.0))
     assert int(far.home[0]) == 1  # outside 100 (1 + |ones|)
     np.testing.assert_array_equal(far.parameters, 2 * ones)
@@ -171,4 +210,7 @@ def test_boundaries_send_a_run_back_to_its_start():
 def test_many_components_in_two_groups_do_not_wait_for_each_other():
     """Batches of large matrices in two threads at once: this used to hang."""
     X = np.random.default_rng(0).laplace(size=(100, 40))
-    assert NoisyICA(30, n_init=8, max_iter=3, tol=0, random_state=0).fit(X).stability_.shape == (7, 30)
+    assert NoisyICA(30, n_init=8, max_iter=3, tol=0, random_state=0).fit(X).stability_.shape == (
+        7,
+        30,
+    )

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from noisyica import Model, NoisyICA, runs
-from noisyica.cli import app
+from noisyica import Model, NoisyICA
+from noisyica.app import runs
+from noisyica.app.command_line import app
 
 SETTINGS = ["-p", "2", "--max-iter", "60", "--tol", "0"]
 
@@ -34,7 +35,9 @@ def folder(tmp_path_factory):
     lines = ["id," + ",".join(f"x{j}" for j in range(12))]
     lines += [f"s{i}," + ",".join(map(repr, map(float, x))) for i, x in enumerate(rows(60))]
     (folder / "rows.csv").write_text("\n".join(lines) + "\n")
-    result = call("fit", folder / "rows.csv", *SETTINGS, "-o", folder / "run", "--coefficients", "csv")
+    result = call(
+        "fit", folder / "rows.csv", *SETTINGS, "-o", folder / "run", "--coefficients", "csv"
+    )
     assert result.exit_code == 0, result.output
     assert "Wrote" in result.output
     return folder
@@ -96,7 +99,11 @@ def test_transform_report_and_info(folder, tmp_path):
     assert (tmp_path / "new.csv").read_text() == (folder / "run" / "coefficients.csv").read_text()
     assert call("report", folder / "run", "-o", tmp_path / "page.html").exit_code == 0
     assert (tmp_path / "page.html").stat().st_size > 10_000
-    for arguments, word in (((folder / "run",), "complete"), ((folder / "run" / "model.npz",), "noise variance"), ((), "jaxlib")):
+    for arguments, word in (
+        ((folder / "run",), "complete"),
+        ((folder / "run" / "model.npz",), "noise variance"),
+        ((), "jaxlib"),
+    ):
         result = call("info", *arguments)
         assert result.exit_code == 0, result.output
         assert word in result.output
@@ -111,12 +118,26 @@ def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):
         result = call("fit", folder / "rows.csv", *SETTINGS, "-o", tmp_path, *more)
         assert result.exit_code == 1
         assert "is not empty" in result.output
-    result = call("fit", folder / "rows.csv", "-p", "2", "--prior", "gauss", "-o", folder / "run", "--overwrite")
+    result = call(
+        "fit",
+        folder / "rows.csv",
+        "-p",
+        "2",
+        "--prior",
+        "gauss",
+        "-o",
+        folder / "run",
+        "--overwrite",
+    )
     assert result.exit_code == 1
-    assert call("fit", "--resume", folder / "run", "--max-iter", "9").exit_code == 1  # a run has its own options
+    assert (
+        call("fit", "--resume", folder / "run", "--max-iter", "9").exit_code == 1
+    )  # a run has its own options
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     np.save(folder / "constant.npy", np.ones((9, 12)))
-    assert call("fit", folder / "constant.npy", "-o", folder / "run", "--overwrite").exit_code == 1  # refused by fit: the run stays
+    assert (
+        call("fit", folder / "constant.npy", "-o", folder / "run", "--overwrite").exit_code == 1
+    )  # refused by fit: the run stays
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
     before = (folder / "run" / "model.npz").read_bytes()
     assert call("fit", "--resume", folder / "run").exit_code == 0  # nothing left to do
@@ -149,9 +170,13 @@ def test_errors_leave_nothing(folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
     (folder / "constant.csv").write_text("a,b\n" + "1,2\n" * 5)
     (folder / "holes.csv").write_text("a,b\n1,\n2,\n3,\n")
-    result = call("fit", *([] if {"-o", "--resume"} & set(arguments) else ["-o", "new"]), *arguments)
+    result = call(
+        "fit", *([] if {"-o", "--resume"} & set(arguments) else ["-o", "new"]), *arguments
+    )
     assert result.exit_code == 1, result.output
-    assert any(word in " ".join(result.output.split()) for word in message.split("|")), result.output
+    assert any(word in " ".join(result.output.split()) for word in message.split("|")), (
+        result.output
+    )
     assert "Traceback" not in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert not (folder / "new").exists()
@@ -169,7 +194,21 @@ def long(tmp_path_factory):
     """Data whose fit takes a few seconds, the fit's command, and its end when nothing happens."""
     folder = tmp_path_factory.mktemp("long")
     np.save(folder / "rows.npy", rows(1000, 20))
-    command = [sys.executable, "-m", "noisyica", "fit", "rows.npy", "-p", "2", "--max-iter", str(LONG), "--tol", "0", "--no-report", "-o"]
+    command = [
+        sys.executable,
+        "-m",
+        "noisyica",
+        "fit",
+        "rows.npy",
+        "-p",
+        "2",
+        "--max-iter",
+        str(LONG),
+        "--tol",
+        "0",
+        "--no-report",
+        "-o",
+    ]
     begun = time.monotonic()
     subprocess.run([*command, "whole"], cwd=folder, check=True, capture_output=True)
     return folder, command, time.monotonic() - begun
@@ -177,17 +216,23 @@ def long(tmp_path_factory):
 
 def go_on(folder, run, command):
     """Resume, or start where nothing was left; then all is as if nothing had happened."""
-    resumed = [*command[:4], "--resume", run] if (folder / run / "run.json").exists() else [*command, run]
+    resumed = (
+        [*command[:4], "--resume", run] if (folder / run / "run.json").exists() else [*command, run]
+    )
     subprocess.run(resumed, cwd=folder, check=True, capture_output=True)
     readable(folder / run)
     whole = folder / "whole"
     for name in ("model.npz", "history.csv", "coefficients.npz"):
         assert (folder / run / name).read_bytes() == (whole / name).read_bytes()
-    assert {path.name for path in (folder / run).iterdir()} == {path.name for path in whole.iterdir()}
+    assert {path.name for path in (folder / run).iterdir()} == {
+        path.name for path in whole.iterdir()
+    }
 
 
 def begin(folder, run, command):
-    return subprocess.Popen([*command, run], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [*command, run], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def wait_for_checkpoint(run, after=0):

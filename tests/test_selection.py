@@ -33,7 +33,12 @@ def test_score_aic_and_bic_are_of_the_likelihood():
         ("te", 1),
         ("teoff", 1),
         (priors.GaussianMixture((1.0, 2.0), (0.5, 0.3, 0.2)), 4),
-        (priors.GaussianMixture((1.0,), (0.5, 0.5), shared=False, symmetric=False).for_components(3), 6),
+        (
+            priors.GaussianMixture(
+                (1.0,), (0.5, 0.5), shared=False, symmetric=False
+            ).for_components(3),
+            6,
+        ),
         (priors.BernoulliGaussian().shifted(), 2),
         (priors.Logistic().shifted(), 1),
         (priors.Offset("bg"), 2),
@@ -47,14 +52,26 @@ def test_number_of_parameters(prior, count):
 
 def test_grid_search():
     X, _ = Model(INTERVALS[:12, :2], noise_variance=0.1, prior="bg").sample(150, random_state=0)
-    search = GridSearchCV(NoisyICA(max_iter=100, tol=0, random_state=0), {"n_components": [1, 2]}, cv=2, refit=False).fit(X)
+    search = GridSearchCV(
+        NoisyICA(max_iter=100, tol=0, random_state=0), {"n_components": [1, 2]}, cv=2, refit=False
+    ).fit(X)
     assert search.best_params_ == {"n_components": 2}
 
 
 @pytest.mark.slow
 def test_bic_finds_the_number_of_components_and_pictures_it():
-    X, _ = Model(INTERVALS, noise_variance=0.25, prior=priors.BernoulliGaussian(0.5, shift=2.0)).sample(400, random_state=0)
-    result = noisyica.select(X, n_components=[5, 3, 4], priors="bg", mean="shift", max_iter=300, random_state=0, verbose=False)
+    X, _ = Model(
+        INTERVALS, noise_variance=0.25, prior=priors.BernoulliGaussian(0.5, shift=2.0)
+    ).sample(400, random_state=0)
+    result = noisyica.select(
+        X,
+        n_components=[5, 3, 4],
+        priors="bg",
+        mean="shift",
+        max_iter=300,
+        random_state=0,
+        verbose=False,
+    )
     assert list(result.table_["n_components"]) == [3, 4, 5]
     assert result.best_.n_components == 4
     assert result.best_.mixing_prior is None
@@ -72,10 +89,16 @@ def test_bic_finds_the_number_of_components_and_pictures_it():
 
 @pytest.mark.slow
 def test_held_out_likelihood_finds_the_prior(monkeypatch):
-    model = Model(np.random.default_rng(0).normal(size=(16, 3)), noise_variance=0.25, prior=priors.BernoulliGaussian(0.3))
+    model = Model(
+        np.random.default_rng(0).normal(size=(16, 3)),
+        noise_variance=0.25,
+        prior=priors.BernoulliGaussian(0.3),
+    )
     X, _ = model.sample(400, random_state=0)
     monkeypatch.setitem(sys.modules, "pandas", None)  # then the table is a dictionary
-    result = noisyica.select(X, 3, ["lap", "bg"], "heldout", cv=2, max_iter=200, tol=0, verbose=False)
+    result = noisyica.select(
+        X, 3, ["lap", "bg"], "heldout", cv=2, max_iter=200, tol=0, verbose=False
+    )
     assert isinstance(result.table_, dict)
     assert isinstance(result.best_.prior_, priors.BernoulliGaussian)
     assert result.best_.n_features_in_ == 16

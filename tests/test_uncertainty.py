@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisyica import Model, NoisyICA, enumeration, priors, uncertainty
-from noisyica.statistics import Parameters
-from noisyica.uncertainty import standard_errors
+from noisyica import Model, NoisyICA, priors
+from noisyica.engine.statistics import Parameters
+from noisyica.posterior import enumeration
+from noisyica.posterior import standard_errors as uncertainty
+from noisyica.posterior.standard_errors import standard_errors
 
 
 def exact_errors(model, X, name, value, build, free_mean=True):
@@ -28,10 +30,15 @@ def exact_errors(model, X, name, value, build, free_mean=True):
         missing = jnp.isnan(x)
         spread = jnp.broadcast_to(sigma2, (d,)) * jnp.where(missing, 1e9, 1.0)
         parameters = Parameters(A.reshape(d, p), mean, spread, build(own))
-        return enumeration.log_likelihood(parameters, jnp.where(missing, 0.0, x)[:, None])[0] + 0.5 * (missing * jnp.log(spread)).sum()
+        return (
+            enumeration.log_likelihood(parameters, jnp.where(missing, 0.0, x)[:, None])[0]
+            + 0.5 * (missing * jnp.log(spread)).sum()
+        )
 
     with jax.enable_x64(True):
-        scores = jax.jit(jax.vmap(jax.grad(log_likelihood), (None, 0)))(jnp.concatenate(parts), jnp.asarray(X))
+        scores = jax.jit(jax.vmap(jax.grad(log_likelihood), (None, 0)))(
+            jnp.concatenate(parts), jnp.asarray(X)
+        )
     scores = np.asarray(scores) - np.asarray(scores).mean(0)
     keep = np.ones(scores.shape[1], bool)
     if not free_mean:
@@ -39,12 +46,19 @@ def exact_errors(model, X, name, value, build, free_mean=True):
     variance = np.full(scores.shape[1], np.nan)
     variance[keep] = np.diag(np.linalg.inv(scores[:, keep].T @ scores[:, keep]))
     A, mean, sigma2, own = np.split(np.sqrt(variance), ends)
-    return {"mixing": A.reshape(d, p), "mean": mean, "noise_variance": sigma2.reshape(noise.shape), name: own.reshape(np.shape(value))}
+    return {
+        "mixing": A.reshape(d, p),
+        "mean": mean,
+        "noise_variance": sigma2.reshape(noise.shape),
+        name: own.reshape(np.shape(value)),
+    }
 
 
 def bernoulli_gaussian(alpha):
     prior = priors.BernoulliGaussian(0.5)
-    return prior._with(prior.law.__class__(prior.law.laws, jnp.stack([1 - alpha[0], alpha[0]])), None)
+    return prior._with(
+        prior.law.__class__(prior.law.laws, jnp.stack([1 - alpha[0], alpha[0]])), None
+    )
 
 
 def ternary(gamma):
@@ -56,10 +70,17 @@ def ternary(gamma):
     [
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.0),
         pytest.param(
-            priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, np.array([0.3, 0.5, 0.4, 0.8, 0.6]), 0.0, marks=pytest.mark.slow
+            priors.BernoulliGaussian(0.4),
+            "alpha",
+            bernoulli_gaussian,
+            np.array([0.3, 0.5, 0.4, 0.8, 0.6]),
+            0.0,
+            marks=pytest.mark.slow,
         ),
         (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.3),
-        pytest.param(priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0, marks=pytest.mark.slow),
+        pytest.param(
+            priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0, marks=pytest.mark.slow
+        ),
     ],
     ids=["bg", "diagonal", "missing", "te"],
 )

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, laws, priors
-from noisyica._array import Compiled
+from noisyica._jax.arrays import Compiled
 from noisyica.laws import Dirac, Exponential, Law, LogDensity, Mixture, Normal, ScaleMixture, Shift
 
 
@@ -17,7 +17,9 @@ def _quartic(t):
     return -(t**4)
 
 
-PRIOR_LAWS: dict[str, Law] = {name: cls().law for name, cls in priors.TABLE.items() if issubclass(cls, priors.Independent)}
+PRIOR_LAWS: dict[str, Law] = {
+    name: cls().law for name, cls in priors.TABLE.items() if issubclass(cls, priors.Independent)
+}
 LAWS: dict[str, Law] = PRIOR_LAWS | {
     "normal": Normal(0.7, 1.3),
     "exponential": Exponential(1.5),
@@ -51,7 +53,9 @@ def some_slow(names, *slow):
     return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
 
 
-def simulate(name: str, n: int = 1500, d: int = 48, p: int = 4, sigma: float = 0.3, seed: int = 0) -> tuple[Model, np.ndarray]:
+def simulate(
+    name: str, n: int = 1500, d: int = 48, p: int = 4, sigma: float = 0.3, seed: int = 0
+) -> tuple[Model, np.ndarray]:
     rng = np.random.default_rng(seed)
     prior = TRUE_PRIORS.get(name) or priors.get(name)
     mixing = rng.normal(size=(d, p))
@@ -70,7 +74,9 @@ def matched_cosine(A: np.ndarray, B: np.ndarray) -> float:
 def _compiled(name):
     """A method of laws, compiled once for each structure of a law, not once for each law and test; in single precision as fits do."""
     method = Compiled(lambda law, *args: getattr(law, name)(*args))
-    return lambda law, *args: method(law, *args, quick=law.plain or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32)
+    return lambda law, *args: method(
+        law, *args, quick=law.plain or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32
+    )
 
 
 log_normaliser, moments, best, draw, log_density, penalty = map(
@@ -82,7 +88,10 @@ def tilt_exists(law: Law, a: float, b: float) -> bool:
     """Whether exp(-a t^2/2 + b t) has a finite integral: for a = 0 that depends on the tails."""
     if a > 0 or b == 0:
         return True
-    inner = {type(x).__name__ for x in jax.tree.leaves(law, is_leaf=lambda x: isinstance(x, Law) and x is not law)} | {type(law).__name__}
+    inner = {
+        type(x).__name__
+        for x in jax.tree.leaves(law, is_leaf=lambda x: isinstance(x, Law) and x is not law)
+    } | {type(law).__name__}
     if inner & {"ExponentialNormal", "ScaleMixture"}:
         return False
     return abs(b) < 0.6 or not inner & {"Laplace", "Exponential", "Logistic", "Shift"}
@@ -113,7 +122,9 @@ def quadrature(law: Law, a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
         w = np.linspace(low, high, 2501)
         points.append(sign * np.exp(w))
         masses.append(log_mass(w, sign) + np.log(w[1] - w[0]))
-    for weight, part in zip(np.asarray(getattr(law, "weights", ())), getattr(law, "laws", ()), strict=False):
+    for weight, part in zip(
+        np.asarray(getattr(law, "weights", ())), getattr(law, "laws", ()), strict=False
+    ):
         if isinstance(part, Dirac):
             x = float(part.location)
             points.append(np.array([x]))

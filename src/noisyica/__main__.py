@@ -1,5 +1,5 @@
 """``python -m noisyica``."""
 
-from noisyica.cli import app
+from noisyica.app.command_line import app
 
 app()

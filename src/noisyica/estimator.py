@@ -19,17 +19,21 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from noisyica import enumeration, initialise, learning, priors, storage
-from noisyica._array import cast, double_precision, to_numpy
-from noisyica.checkpoint import Checkpoint, identity
+from noisyica import priors
+from noisyica._jax.arrays import cast, double_precision, to_numpy
+from noisyica.data import storage
+from noisyica.engine import learning
+from noisyica.engine.checkpoint import Checkpoint, identity
+from noisyica.engine.convergence import Monitor, convergence_time, similarity
+from noisyica.engine.learning import Run, Schedule, Settings
+from noisyica.engine.statistics import Parameters
 from noisyica.laws import Law
-from noisyica.learning import Run, Schedule, Settings
 from noisyica.model import Model, RandomState, check_observed
-from noisyica.monitor import Monitor, convergence_time, similarity
+from noisyica.posterior import enumeration
+from noisyica.posterior.standard_errors import standard_errors
 from noisyica.priors import Prior
 from noisyica.progress import Reporter
-from noisyica.statistics import Parameters
-from noisyica.uncertainty import standard_errors
+from noisyica.rows import starts as initialise
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "algorithm": ("saem", "mcem", "em", "fam-em", "sem"),
@@ -126,7 +130,7 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Variance of x that each component explains, and its share of the total.
     standard_errors_ : dict of arrays
         Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and the prior's parameters, by name. Computed
-        from the training data when first asked for (:mod:`noisyica.uncertainty`), so ask before pickling or saving.
+        from the training data when first asked for (:mod:`noisyica.posterior.standard_errors`), so ask before pickling or saving.
     stability_ : array (n_init - 1, p)
         Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of the other runs. Trust those near 1.
     history_ : dict of arrays
@@ -249,8 +253,12 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._training = (task.original, task.weight, task.settings.free_mean, task.settings.hidden)
         self.__dict__.update(learnt)  # all of it, or nothing where it is interrupted
         if interrupted:
-            raise KeyboardInterrupt(f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator has what was learnt.")
-        unfinished = not self.converged_ and self.n_iter_ == self.max_iter  # rather than ended by a callback
+            raise KeyboardInterrupt(
+                f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator has what was learnt."
+            )
+        unfinished = (
+            not self.converged_ and self.n_iter_ == self.max_iter
+        )  # rather than ended by a callback
         if self.tol > 0 and self.algorithm == "saem" and unfinished and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise max_iter, or look at history_.",
@@ -260,7 +268,15 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _task(self, X: Any, options: dict[str, Any]) -> _Task:
         """The rows in units of their own, and all that is decided before a start is looked for."""
-        X = check_observed(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite="allow-nan"))
+        X = check_observed(
+            validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+                ensure_all_finite="allow-nan",
+            )
+        )
         X, weight = _weighted(X, options)
         prior = self._prior(X)
         free_mean = self.mean == "free" and not prior.has_offset
@@ -275,7 +291,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if share is not None:  # what starts are made of knows no weights
             filled = filled[rng.choice(len(X), len(X), p=share)]
         prior = prior.for_components(p)
-        rows = X[rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)]
+        rows = X[
+            rng.choice(len(X), min(len(X), LIKELIHOOD_ROWS), replace=share is not None, p=share)
+        ]
         return _Task(
             original=original,
             weight=weight,
@@ -288,7 +306,12 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             prior=prior,
             p=p,
             settings=self._settings(prior, p, free_mean, bool(np.isnan(X).any())),
-            schedule=Schedule(round(self.burn_in * self.max_iter), float(self.kappa), self._sweeps(), self.max_iter),
+            schedule=Schedule(
+                round(self.burn_in * self.max_iter),
+                float(self.kappa),
+                self._sweeps(),
+                self.max_iter,
+            ),
             rows=rows,
             key=key,
             rng=rng,
@@ -299,18 +322,34 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         file = self._checkpoint(task)
         with Reporter(f"noisyica {self.algorithm}", self.max_iter, bool(self.verbose)) as reporter:
             reporter.update(0, "looking for a start")
-            found = None if file is None else file.restore(lambda: learning.begin(task.data, task.blank, task.settings).state)
+            found = (
+                None
+                if file is None
+                else file.restore(
+                    lambda: learning.begin(task.data, task.blank, task.settings).state
+                )
+            )
             if found is None:
-                begun = [learning.begin(task.data, start, task.settings) for start in self._all_starts(task)]
-                monitors = [Monitor(task.schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0) for _ in begun]
+                begun = [
+                    learning.begin(task.data, start, task.settings)
+                    for start in self._all_starts(task)
+                ]
+                monitors = [
+                    Monitor(task.schedule.burn_in, self.tol if self.algorithm == "saem" else 0.0)
+                    for _ in begun
+                ]
             else:
                 begun, monitors = found
             runs, interrupted = begun, False
             try:
                 if found is None or not _at_rest(begun, monitors):
-                    for runs in learning.learn(task.data, begun, task.key, task.settings, task.schedule, self.max_iter):
+                    for runs in learning.learn(
+                        task.data, begun, task.key, task.settings, task.schedule, self.max_iter
+                    ):
                         self._check_alive(runs)
-                        reporter.update(int(runs[0].state.t), functools.partial(self._note, runs[0], task))
+                        reporter.update(
+                            int(runs[0].state.t), functools.partial(self._note, runs[0], task)
+                        )
                         if self._at_end(runs, monitors, task):
                             break
                         if file is not None:
@@ -325,13 +364,19 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _at_end(self, runs: list[Run], monitors: list[Monitor], task: _Task) -> bool:
         """Whether all runs are at rest, or the callback says that it is enough."""
-        told = self.callback is not None and self.callback(int(runs[0].state.t), task.model(runs[0].state.estimate))
+        told = self.callback is not None and self.callback(
+            int(runs[0].state.t), task.model(runs[0].state.estimate)
+        )
         return bool(told) | _at_rest(runs, monitors)
 
     def _note(self, run: Run, task: _Task) -> str:
         """What progress says of a run: the noise and the prior's parameters that are single numbers."""
         model = task.model(run.state.estimate)
-        known = {name: np.asarray(value).item() for name, value in model.prior.parameters.items() if np.size(value) == 1}
+        known = {
+            name: np.asarray(value).item()
+            for name, value in model.prior.parameters.items()
+            if np.size(value) == 1
+        }
         values = {"noise variance": float(np.mean(model.noise_variance)), **known}
         return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
 
@@ -339,12 +384,20 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if self.checkpoint is None:
             return None
         if not isinstance(self.random_state, Integral):
-            raise ValueError(f"A checkpoint needs random_state to be an integer, to go on with the same draws; got {self.random_state!r}.")
+            raise ValueError(
+                f"A checkpoint needs random_state to be an integer, to go on with the same draws; got {self.random_state!r}."
+            )
         folder = Path(self.checkpoint).parent
         if not folder.is_dir():
-            raise ValueError(f"checkpoint={os.fspath(self.checkpoint)!r}: there is no folder {folder}.")
+            raise ValueError(
+                f"checkpoint={os.fspath(self.checkpoint)!r}: there is no folder {folder}."
+            )
         settings, init = self._plain_settings()
-        passing = ("verbose", "checkpoint", "transform_algorithm")  # what does not change where a run goes
+        passing = (
+            "verbose",
+            "checkpoint",
+            "transform_algorithm",
+        )  # what does not change where a run goes
         settings = {name: value for name, value in settings.items() if name not in passing}
         return Checkpoint(self.checkpoint, identity(settings, task.original, task.weight, init))
 
@@ -359,11 +412,17 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         else:
             candidates = self._starts(task)
             short = task.settings._replace(algorithm="saem", several=False, bounded=False)
-            starts = [learning.best_start(task.data, candidates, task.key, short, task.score), *warm]
+            starts = [
+                learning.best_start(task.data, candidates, task.key, short, task.score),
+                *warm,
+            ]
         return starts + [_start(task, "rotation") for _ in range(self.n_init - 1)]
 
     def _check_alive(self, runs: list[Run]) -> None:
-        if any(np.isfinite(run.history["noise_variance"][-1] + run.history["column_norms"][-1].sum()) for run in runs):
+        if any(
+            np.isfinite(run.history["noise_variance"][-1] + run.history["column_norms"][-1].sum())
+            for run in runs
+        ):
             return
         other = ", or dtype='float64'" if self.dtype == "float32" else ""
         done, p = int(runs[0].state.t), len(runs[0].state.statistics.b)
@@ -391,52 +450,92 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if self.algorithm == "em":
             enumeration.check(prior, p)
             if missing:
-                raise ValueError("algorithm='em' takes no missing values: the others do ('saem', 'mcem', 'fam-em').")
+                raise ValueError(
+                    "algorithm='em' takes no missing values: the others do ('saem', 'mcem', 'fam-em')."
+                )
         several = max(self._sweeps()) > 1
-        hidden = self.mixing_prior == "normal" and stochastic  # the others have no draws of A: they are maximum likelihood
+        hidden = (
+            self.mixing_prior == "normal" and stochastic
+        )  # the others have no draws of A: they are maximum likelihood
         return Settings(
-            self.algorithm, self.sampler, free_mean, several, self.dtype, hidden, self.noise == "diagonal", bool(self.boundaries)
+            self.algorithm,
+            self.sampler,
+            free_mean,
+            several,
+            self.dtype,
+            hidden,
+            self.noise == "diagonal",
+            bool(self.boundaries),
         )
 
     def _sweeps(self) -> tuple[int, int]:
         """Sweeps in the first and in the last iteration."""
         if self.algorithm != "mcem":
             return (1, 1)
-        first, last = self.n_draws if isinstance(self.n_draws, (tuple, list)) else (self.n_draws, self.n_draws)
+        first, last = (
+            self.n_draws
+            if isinstance(self.n_draws, (tuple, list))
+            else (self.n_draws, self.n_draws)
+        )
         return int(first), int(last)
 
     def _check_parameters(self) -> None:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
-                raise ValueError(f"{name}={value!r} is not known. Choose {' or '.join(repr(a) for a in allowed)}.")
+                raise ValueError(
+                    f"{name}={value!r} is not known. Choose {' or '.join(repr(a) for a in allowed)}."
+                )
         n = self.n_components
         if isinstance(n, str) or n is None:
             if n != "auto":
                 raise ValueError(f"n_components must be a positive integer or 'auto'; got {n!r}.")
         elif not isinstance(n, Integral) or isinstance(n, bool):
-            raise TypeError(f"n_components must be a positive integer or 'auto'; got {n!r}, a {type(n).__name__}.")
+            raise TypeError(
+                f"n_components must be a positive integer or 'auto'; got {n!r}, a {type(n).__name__}."
+            )
         elif n < 1:
             raise ValueError(f"n_components must be at least 1; got {n}.")
         for name in ("max_iter", "n_init"):
             if not _is_count(getattr(self, name)):
-                raise ValueError(f"{name} must be an integer of at least 1; got {getattr(self, name)!r}.")
+                raise ValueError(
+                    f"{name} must be an integer of at least 1; got {getattr(self, name)!r}."
+                )
         draws = self.n_draws
-        if not (_is_count(draws) or (isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws)))):
-            raise ValueError(f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}.")
+        if not (
+            _is_count(draws)
+            or (isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws)))
+        ):
+            raise ValueError(
+                f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}."
+            )
         priors.get(self.prior)
         if isinstance(self.init, str) and self.init not in initialise.METHODS:
             names = ", ".join(repr(m) for m in initialise.METHODS)
-            raise ValueError(f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components).")
+            raise ValueError(
+                f"init={self.init!r} is not known. Choose one of {names}, or give an array (n_features, n_components)."
+            )
         if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be a function of the iteration and the model; got {self.callback!r}.")
+            raise TypeError(
+                f"callback must be a function of the iteration and the model; got {self.callback!r}."
+            )
         for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
-                raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.")
+            if (
+                not isinstance(value, Real)
+                or isinstance(value, bool)
+                or not low <= float(value) <= high
+            ):
+                raise ValueError(
+                    f"{name} must be a number from {low:g} to {high:g}; got {value!r}."
+                )
 
     def _number_of_components(self, X: np.ndarray) -> int:
-        return initialise.count_above_noise(X) if self.n_components == "auto" else int(self.n_components)
+        return (
+            initialise.count_above_noise(X)
+            if self.n_components == "auto"
+            else int(self.n_components)
+        )
 
     def _starts(self, task: _Task) -> list[Parameters]:
         """The parameters to start from, or several to choose among."""
@@ -444,9 +543,14 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if not isinstance(self.init, str):
             A = check_array(self.init, dtype=np.float64, input_name="init") / task.unit
             if A.shape != shape:
-                raise ValueError(f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}.")
+                raise ValueError(
+                    f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}."
+                )
             return [_start(task, "pca")._replace(A=jnp.asarray(A))]
-        return [_start(task, method) for method in (task.prior.starts if self.init == "auto" else (self.init,))]
+        return [
+            _start(task, method)
+            for method in (task.prior.starts if self.init == "auto" else (self.init,))
+        ]
 
     def _warm(self, task: _Task, asked: bool) -> list[Parameters]:
         """Where the last fit ended, if that is wanted and can be, with more components from what it leaves of X; a list of at most one.
@@ -454,9 +558,18 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ``asked`` is whether that began with the same prior.
         """
         X, p, prior, unit = task.filled, task.p, task.prior, task.unit
-        if not (self.warm_start and hasattr(self, "mixing_") and len(self.mixing_) == X.shape[1] and self.mixing_.shape[1] <= p):
+        if not (
+            self.warm_start
+            and hasattr(self, "mixing_")
+            and len(self.mixing_) == X.shape[1]
+            and self.mixing_.shape[1] <= p
+        ):
             return []
-        A, mean, noise = self.mixing_ / unit, (self.mean_ - task.centre) / unit, np.asarray(self.noise_variance_) / unit**2
+        A, mean, noise = (
+            self.mixing_ / unit,
+            (self.mean_ - task.centre) / unit,
+            np.asarray(self.noise_variance_) / unit**2,
+        )
         if self.mean != "free" or prior.has_offset:
             mean = np.zeros_like(mean)
         if self.noise != "diagonal":
@@ -464,7 +577,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if A.shape[1] < p:
             with threadpool_limits(limits=1):
                 A = initialise.extended(X - mean, A, p, np.sqrt(prior.variance()))
-            asked = asked and self.prior_.n_parameters == prior.n_parameters  # or some have parameters for each component
+            asked = (
+                asked and self.prior_.n_parameters == prior.n_parameters
+            )  # or some have parameters for each component
         # a prior that was asked for anew begins anew
         parts: Any = (A, mean, noise, self.prior_.rescaled(unit) if asked else prior)
         return [cast(Parameters(*parts), float)]
@@ -491,7 +606,13 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             "explained_variance_": explained,
             "explained_variance_ratio_": explained / unit / unit / total,
             "n_iter_": int(run.state.t),
-            "_record": (_shown(run.history), to_numpy(run.state.parameters.prior), unit, A.shape[0], order),
+            "_record": (
+                _shown(run.history),
+                to_numpy(run.state.parameters.prior),
+                unit,
+                A.shape[0],
+                order,
+            ),
             "convergence_time_": convergence_time(run.history["sketch"]),
         }
 
@@ -544,19 +665,27 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def transform(self, X: Any) -> np.ndarray:
         """Coefficients of each row, (n, p): their posterior mean, or the most probable ones. A function of row and model alone."""
         X = self._rows(X)
-        return self.model_.map(X) if self.transform_algorithm == "map" else self.model_.posterior_mean(X, random_state=0)
+        return (
+            self.model_.map(X)
+            if self.transform_algorithm == "map"
+            else self.model_.posterior_mean(X, random_state=0)
+        )
 
     def _rows(self, X: Any) -> np.ndarray:
         """Rows to which the fitted model is applied."""
         check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan")
+        return validate_data(
+            self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan"
+        )
 
     def inverse_transform(self, B: Any) -> np.ndarray:
         """The data that coefficients stand for, mean + A beta, (n, d)."""
         check_is_fitted(self)
         B = check_array(B, dtype=np.float64, input_name="B")
         if B.shape[1] != self.components_.shape[0]:
-            raise ValueError(f"B has {B.shape[1]} columns, but there are {self.components_.shape[0]} components.")
+            raise ValueError(
+                f"B has {B.shape[1]} columns, but there are {self.components_.shape[0]} components."
+            )
         return self.mean_ + B @ self.components_
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -573,7 +702,12 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """How many free numbers the model has: A, the mean, the noise and the prior's own."""
         check_is_fitted(self)
         mean = self.mean == "free" and not self.prior_.has_offset
-        return int(self.mixing_.size + mean * self.mean_.size + np.size(self.noise_variance_) + self.prior_.n_parameters)
+        return int(
+            self.mixing_.size
+            + mean * self.mean_.size
+            + np.size(self.noise_variance_)
+            + self.prior_.n_parameters
+        )
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion on X: the lower the better. It is meant for maximum likelihood (``mixing_prior=None``)."""
@@ -584,7 +718,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         likelihood = self.score_samples(X)
         return -2 * float(likelihood.sum()) + np.log(len(likelihood)) * self.n_parameters_
 
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted model: (X, beta)."""
         return self.model_.sample(n_samples, random_state)
 
@@ -608,7 +744,10 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         settings, init = self._plain_settings()
         arrays = {name: np.asarray(getattr(self, name)) for name in _SAVED_ARRAYS}
         arrays |= {f"history_{name}": values for name, values in self.history_.items()}
-        arrays |= {f"error_{name}": values for name, values in getattr(self, "_standard_errors", {}).items()}
+        arrays |= {
+            f"error_{name}": values
+            for name, values in getattr(self, "_standard_errors", {}).items()
+        }
         if hasattr(self, "stability_"):
             arrays["stability_"] = self.stability_
         if hasattr(self, "feature_names_in_"):
@@ -621,7 +760,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """The settings as JSON can hold them, and ``init`` where it is an array."""
         settings = self.get_params(deep=False)
         del settings["callback"]
-        init = None if isinstance(settings["init"], str) else np.asarray(settings.pop("init"), float)
+        init = (
+            None if isinstance(settings["init"], str) else np.asarray(settings.pop("init"), float)
+        )
         if not isinstance(settings["prior"], str):
             settings["prior"] = priors.to_plain(priors.get(settings["prior"]))
         if not (settings["random_state"] is None or isinstance(settings["random_state"], Integral)):
@@ -646,8 +787,14 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 settings["n_draws"] = tuple(settings["n_draws"])
             new = cls(**settings)
             new.prior_ = to_numpy(priors.from_plain(description["prior_"]))
-            new.history_ = {k.removeprefix("history_"): arrays.pop(k) for k in list(arrays) if k.startswith("history_")}
-            errors = {k.removeprefix("error_"): v for k, v in arrays.items() if k.startswith("error_")}
+            new.history_ = {
+                k.removeprefix("history_"): arrays.pop(k)
+                for k in list(arrays)
+                if k.startswith("history_")
+            }
+            errors = {
+                k.removeprefix("error_"): v for k, v in arrays.items() if k.startswith("error_")
+            }
             if errors:
                 new._standard_errors = errors
             if "stability_" in arrays:
@@ -658,7 +805,9 @@ class NoisyICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             if "feature_names_in_" in arrays:
                 new.feature_names_in_ = arrays["feature_names_in_"].astype(object)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"{os.fspath(path)} is not a model saved by noisyica, or is damaged ({error}).") from error
+            raise ValueError(
+                f"{os.fspath(path)} is not a model saved by noisyica, or is damaged ({error})."
+            ) from error
         new.mixing_ = new.components_.T
         return new
 
@@ -701,7 +850,9 @@ class _Task(NamedTuple):
 
     def score(self, parameters: Parameters) -> float:
         """The mean log likelihood of some rows, up to a constant."""
-        if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):  # broken down
+        if not (
+            np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()
+        ):  # broken down
             return -np.inf
         model = _model(parameters, np.zeros(self.rows.shape[1]), 1.0)
         return float(model.log_likelihood(self.rows, n_particles=1, method="annealed").mean())
@@ -715,7 +866,10 @@ class _Task(NamedTuple):
 
 def _at_rest(runs: list[Run], monitors: list[Monitor]) -> bool:
     """Whether all runs have converged. (Asking twice changes nothing.)"""
-    looks = [monitor.converged(run.history["signal"]) for monitor, run in zip(monitors, runs, strict=True)]
+    looks = [
+        monitor.converged(run.history["signal"])
+        for monitor, run in zip(monitors, runs, strict=True)
+    ]
     return all(looks)
 
 
@@ -723,7 +877,11 @@ def _scores(runs: list[Run], task: _Task) -> list[float]:
     """The likelihood of each run, worked out once for those that found the same: it takes as long as a tenth of a run."""
     scores: list[float] = []
     for i, run in enumerate(runs):
-        twins = (score for other, score in zip(runs[:i], scores, strict=True) if _agree(run.state.estimate, other.state.estimate))
+        twins = (
+            score
+            for other, score in zip(runs[:i], scores, strict=True)
+            if _agree(run.state.estimate, other.state.estimate)
+        )
         twin = next(twins, None)
         scores.append(task.score(run.state.estimate) if twin is None else twin)
     return scores
@@ -765,7 +923,12 @@ def _weighted(X: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, np.nd
     if sample_weight is None:
         return X, None
     weight = np.asarray(sample_weight, float)
-    if weight.shape != (len(X),) or not np.isfinite(weight).all() or (weight < 0).any() or (weight > 0).sum() < 2:
+    if (
+        weight.shape != (len(X),)
+        or not np.isfinite(weight).all()
+        or (weight < 0).any()
+        or (weight > 0).sum() < 2
+    ):
         raise ValueError(
             f"sample_weight must be {len(X)} finite numbers >= 0, one for each row of X, at least two of them positive; "
             f"got shape {weight.shape}."
@@ -773,7 +936,9 @@ def _weighted(X: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, np.nd
     return X[weight > 0], weight[weight > 0]
 
 
-def _standardise(X: np.ndarray, free_mean: bool, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, float]:
+def _standardise(
+    X: np.ndarray, free_mean: bool, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Rows with their mean removed (if it is free), in units of their root mean square; the mean, and the unit.
 
     Dividing by the largest entry first keeps squares of huge and tiny data within range.
@@ -784,11 +949,17 @@ def _standardise(X: np.ndarray, free_mean: bool, weight: np.ndarray | None = Non
     X = np.asarray(X, np.float64) / size
     centre = np.zeros(X.shape[1])
     if free_mean:
-        centre = np.nanmean(X, 0) if weight is None else np.ma.filled(np.ma.average(np.ma.masked_invalid(X), 0, weight))
+        centre = (
+            np.nanmean(X, 0)
+            if weight is None
+            else np.ma.filled(np.ma.average(np.ma.masked_invalid(X), 0, weight))
+        )
     X = X - centre
     rms = float(np.sqrt(np.nanmean(np.square(X))))
     if rms < 1e-13 or not (np.nanmax(X, 0) > np.nanmin(X, 0)).any():
-        raise ValueError("X is constant: all its rows are the same, so there is nothing to decompose.")
+        raise ValueError(
+            "X is constant: all its rows are the same, so there is nothing to decompose."
+        )
     X /= rms
     return X, centre * size, size * rms
 
@@ -796,7 +967,9 @@ def _standardise(X: np.ndarray, free_mean: bool, weight: np.ndarray | None = Non
 def _model(parameters: Parameters, centre: np.ndarray, unit: float) -> Model:
     """The parameters in the units of X."""
     A, mean, sigma2, prior, _ = to_numpy(parameters)
-    noise = np.maximum(sigma2 * unit**2, np.finfo(float).tiny)  # the square of tiny units underflows
+    noise = np.maximum(
+        sigma2 * unit**2, np.finfo(float).tiny
+    )  # the square of tiny units underflows
     return Model(A * unit, centre + mean * unit, noise, prior.rescaled(1 / unit))
 
 
@@ -805,16 +978,22 @@ def _shown(raw: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: values for name, values in raw.items() if name not in ("signal", "sketch")}
 
 
-def _history(raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, order: np.ndarray) -> dict[str, np.ndarray]:
+def _history(
+    raw: dict[str, np.ndarray], prior: Prior, unit: float, d: int, order: np.ndarray
+) -> dict[str, np.ndarray]:
     """The trace in the units of X, the prior's parameters under their own names."""
     noise = np.maximum(raw["noise_variance"] * unit**2, np.finfo(float).tiny)
     table = {
         "iteration": np.arange(1, len(noise) + 1),
-        "n_components": np.append(np.full(len(noise) - 1, raw["column_norms"].shape[1]), len(order)),
+        "n_components": np.append(
+            np.full(len(noise) - 1, raw["column_norms"].shape[1]), len(order)
+        ),
         "noise_variance": noise,
         "column_norms": raw["column_norms"][:, order] * unit,
         # expected log density of x given its coefficients, at the M-step's optimum, for a row
-        "gaussian_log_likelihood": -0.5 * d * (np.log(2 * np.pi) + raw["log_noise"] + 2 * np.log(unit) + 1),
+        "gaussian_log_likelihood": -0.5
+        * d
+        * (np.log(2 * np.pi) + raw["log_noise"] + 2 * np.log(unit) + 1),
     }
     if "returns" in raw:
         table["returns"] = raw["returns"]

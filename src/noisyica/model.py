@@ -12,16 +12,16 @@ import numpy as np
 from jax import lax
 from sklearn.utils import check_array, check_random_state
 
-from noisyica import enumeration, priors
-from noisyica._array import Compiled, cast, double_precision, to_numpy
-from noisyica.evidence import annealed_weights
+from noisyica import priors
+from noisyica._jax.arrays import Compiled, cast, double_precision, to_numpy
+from noisyica._jax.special import LOG_2PI
+from noisyica.engine.statistics import Block, Parameters, channel, impute
 from noisyica.laws import Law
-from noisyica.posterior import Posterior
+from noisyica.posterior import Posterior, enumeration
+from noisyica.posterior.evidence import annealed_weights
+from noisyica.posterior.modes import modes
 from noisyica.priors import Channel, Prior
 from noisyica.progress import Reporter
-from noisyica.reconstruct import modes
-from noisyica.special import LOG_2PI
-from noisyica.statistics import Block, Parameters, channel, impute
 
 RandomState = int | np.integer[Any] | np.random.RandomState | None
 ROWS = 4096
@@ -66,15 +66,21 @@ class Model:
         d = self.mixing.shape[0]
         self.mean = np.zeros(d) if mean is None else np.array(mean, float)
         if self.mean.shape != (d,) or not np.isfinite(self.mean).all():
-            raise ValueError(f"mean must be {d} finite numbers, one for each row of mixing; got shape {self.mean.shape}.")
+            raise ValueError(
+                f"mean must be {d} finite numbers, one for each row of mixing; got shape {self.mean.shape}."
+            )
         noise = np.asarray(noise_variance, float)
         if noise.shape not in ((), (d,)) or not (np.isfinite(noise).all() and (noise > 0).all()):
-            raise ValueError(f"noise_variance must be one positive number, or {d}, one for each row of mixing; got {noise_variance!r}.")
+            raise ValueError(
+                f"noise_variance must be one positive number, or {d}, one for each row of mixing; got {noise_variance!r}."
+            )
         self.noise_variance: Any = noise if noise.ndim else float(noise)
         with jax.enable_x64(True), jax.default_matmul_precision("float32"):
             self.prior: Prior = to_numpy(priors.get(prior)).for_components(self.mixing.shape[1])
         if self.prior.has_offset and self.mean.any():
-            raise ValueError(f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean out.")
+            raise ValueError(
+                f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean out."
+            )
 
     def __repr__(self) -> str:
         d, p = self.mixing.shape
@@ -83,7 +89,9 @@ class Model:
     # ------------------------------------------------------------------------------------------------- simulation
 
     @double_precision
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the model.
 
         Returns
@@ -97,7 +105,9 @@ class Model:
         keys = jax.random.split(_key(random_state), 2)
         drawn = _draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
         beta, offset, noise = (np.asarray(part).T for part in drawn)
-        return self.mean + offset[:, None] + beta @ self.mixing.T + np.sqrt(self.noise_variance) * noise, beta
+        return self.mean + offset[:, None] + beta @ self.mixing.T + np.sqrt(
+            self.noise_variance
+        ) * noise, beta
 
     @double_precision
     def complete_log_density(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
@@ -112,14 +122,22 @@ class Model:
         """
         residual, beta, m = self._residual(X, beta, offset)
         # a missing entry has no density
-        gaussian = -0.5 * np.nansum(np.square(residual) / self.noise_variance + LOG_2PI + np.log(self.noise_variance), 1)
+        gaussian = -0.5 * np.nansum(
+            np.square(residual) / self.noise_variance + LOG_2PI + np.log(self.noise_variance), 1
+        )
         return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, m))
 
     # -------------------------------------------------------------------------------------------------- posterior
 
     @double_precision
     def posterior_sample(
-        self, X: Any, n_draws: int = 100, n_warmup: int = 100, thin: int = 1, sampler: str = "gibbs", random_state: RandomState = None
+        self,
+        X: Any,
+        n_draws: int = 100,
+        n_warmup: int = 100,
+        thin: int = 1,
+        sampler: str = "gibbs",
+        random_state: RandomState = None,
     ) -> np.ndarray:
         """Draw from the posterior of the coefficients: one Markov chain for each row.
 
@@ -146,12 +164,20 @@ class Model:
         for i, (block, rows) in enumerate(blocks(X)):
             keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
             how = (n_warmup, thin, None, int(n_draws), _check_sampler(sampler))
-            _, draws = chain(self.parameters(), block, keys, *how, True, coefficients, quick=self.prior.plain)
+            _, draws = chain(
+                self.parameters(), block, keys, *how, True, coefficients, quick=self.prior.plain
+            )
             found.append(np.asarray(draws)[:, :, :rows].transpose(0, 2, 1))
         return np.concatenate(found, axis=1)
 
     def posterior(
-        self, X: Any, n_draws: int = 500, n_chains: int = 4, n_warmup: int = 100, thin: int = 1, random_state: RandomState = None
+        self,
+        X: Any,
+        n_draws: int = 500,
+        n_chains: int = 4,
+        n_warmup: int = 100,
+        thin: int = 1,
+        random_state: RandomState = None,
     ) -> Posterior:
         """Draws from the posterior of the coefficients, with their summaries and diagnostics.
 
@@ -174,11 +200,18 @@ class Model:
         X = self.check(X)
         check_counts(n_chains=(n_chains, 1))
         seeds = check_random_state(random_state).randint(2**31 - 1, size=n_chains)
-        chains = [self.posterior_sample(X, n_draws, n_warmup, thin, random_state=int(seed)).astype(np.float32) for seed in seeds]
+        chains = [
+            self.posterior_sample(X, n_draws, n_warmup, thin, random_state=int(seed)).astype(
+                np.float32
+            )
+            for seed in seeds
+        ]
         return Posterior(np.stack(chains))
 
     @double_precision
-    def posterior_mean(self, X: Any, n_draws: int = 200, n_warmup: int = 50, random_state: RandomState = 0) -> np.ndarray:
+    def posterior_mean(
+        self, X: Any, n_draws: int = 200, n_warmup: int = 50, random_state: RandomState = 0
+    ) -> np.ndarray:
         """Posterior mean of the coefficients, (n, p), averaged over ``n_draws`` sweeps.
 
         The random numbers of a row depend on its values and on ``random_state`` alone: the same row gives the same answer, whatever the
@@ -220,7 +253,9 @@ class Model:
         X = self.check(X)
         found: list[Any] = []
         for block, part in _parts(X):
-            beta, offset = modes(self.parameters(), block, row_keys(part, 0, block.x.shape[1]), quick=True)
+            beta, offset = modes(
+                self.parameters(), block, row_keys(part, 0, block.x.shape[1]), quick=True
+            )
             found.append((np.asarray(beta).T[: len(part)], np.asarray(offset)[: len(part)]))
         beta, offset = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return (beta, offset) if return_offset else beta
@@ -232,7 +267,9 @@ class Model:
         The paper's MAP objective, with its slips corrected and constants left out.
         """
         residual, beta, offset = self._residual(X, beta, offset)
-        return 0.5 * np.nansum(np.square(residual) / self.noise_variance, 1) + np.asarray(_penalty(cast(self.prior, float), beta.T, offset))
+        return 0.5 * np.nansum(np.square(residual) / self.noise_variance, 1) + np.asarray(
+            _penalty(cast(self.prior, float), beta.T, offset)
+        )
 
     @double_precision
     def log_likelihood(
@@ -272,27 +309,42 @@ class Model:
         -6.169, to within 0.000
         """
         X = self.check(X)
-        check_counts(n_temperatures=(1 if n_temperatures is None else n_temperatures, 1), n_particles=(n_particles, 1))
+        check_counts(
+            n_temperatures=(1 if n_temperatures is None else n_temperatures, 1),
+            n_particles=(n_particles, 1),
+        )
         if return_std and n_particles == 1 and method == "annealed":
-            raise ValueError("The standard error comes from the particles' spread: take n_particles of at least 2.")
+            raise ValueError(
+                "The standard error comes from the particles' spread: take n_particles of at least 2."
+            )
         if self._by_enumeration(X, method):
             value = np.concatenate(
-                [np.asarray(enumeration.log_likelihood(self.parameters(), block.x))[: len(part)] for block, part in _parts(X)]
+                [
+                    np.asarray(enumeration.log_likelihood(self.parameters(), block.x))[: len(part)]
+                    for block, part in _parts(X)
+                ]
             )
             return (value, np.zeros(len(X))) if return_std else value
         seed = check_random_state(random_state).randint(2**31 - 1)
         found = []
         for block, part in _parts(X):
             keys = row_keys(part, seed, block.x.shape[1])
-            weights = annealed_weights(self.parameters(), block, keys, n_temperatures, n_particles, quick=self.prior.plain)
+            weights = annealed_weights(
+                self.parameters(), block, keys, n_temperatures, n_particles, quick=self.prior.plain
+            )
             found.append(np.asarray(weights)[:, : len(part)])
         value, error = log_mean_exp(np.concatenate(found, 1))
         return (value, error) if return_std else value
 
     def _by_enumeration(self, X: np.ndarray, method: str) -> bool:
         if method not in ("auto", "exact", "annealed"):
-            raise ValueError(f"method={method!r} is not known. Choose 'auto', 'exact' or 'annealed'.")
-        states, most = enumeration.count_states(self.prior, self.mixing.shape[1]), enumeration.LIKELIHOOD_STATES
+            raise ValueError(
+                f"method={method!r} is not known. Choose 'auto', 'exact' or 'annealed'."
+            )
+        states, most = (
+            enumeration.count_states(self.prior, self.mixing.shape[1]),
+            enumeration.LIKELIHOOD_STATES,
+        )
         possible = states is not None and states <= most and not np.isnan(X).any()
         if method == "exact" and not possible:
             raise ValueError(
@@ -304,15 +356,21 @@ class Model:
 
     # ---------------------------------------------------------------------------------------------------- private
 
-    def _residual(self, X: Any, beta: Any, offset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _residual(
+        self, X: Any, beta: Any, offset: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the coefficients and offsets leave of X (NaN where it is missing), and both as arrays."""
         X = self.check(X)
         beta = check_array(beta, dtype=np.float64, input_name="beta")
         if beta.shape != (len(X), self.mixing.shape[1]):
-            raise ValueError(f"beta must have shape {(len(X), self.mixing.shape[1])}, a row for each row of X; got {beta.shape}.")
+            raise ValueError(
+                f"beta must have shape {(len(X), self.mixing.shape[1])}, a row for each row of X; got {beta.shape}."
+            )
         m = np.zeros(len(X)) if offset is None else np.asarray(offset, float)
         if m.shape != (len(X),) or (m.any() and not self.prior.has_offset):
-            raise ValueError(f"offset must be {len(X)} numbers, one for each row of X, and only priors with an offset have one.")
+            raise ValueError(
+                f"offset must be {len(X)} numbers, one for each row of X, and only priors with an offset have one."
+            )
         return X - self.mean - m[:, None] - beta @ self.mixing.T, beta, m
 
     def parameters(self) -> Parameters:
@@ -323,7 +381,9 @@ class Model:
         """X as an array of rows of this model, or an error that says what is wrong with it."""
         X = check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
         if X.shape[1] != self.mixing.shape[0]:
-            raise ValueError(f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows of mixing).")
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows of mixing)."
+            )
         return check_observed(X)
 
 
@@ -333,7 +393,9 @@ def log_mean_exp(log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     top = log_weights.max(0)
     weights = np.exp(log_weights - top)
     mean = weights.mean(0)
-    relative = weights.var(0, ddof=1) / m / mean**2 if m > 1 else np.zeros_like(mean)  # squared standard error of the mean
+    relative = (
+        weights.var(0, ddof=1) / m / mean**2 if m > 1 else np.zeros_like(mean)
+    )  # squared standard error of the mean
     return top + np.log(mean) + 0.5 * relative, np.sqrt(relative)
 
 
@@ -378,7 +440,10 @@ def blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
             observed = jnp.asarray(~missing) if missing.any() else None
             x[missing] = 0.0
             weight = (np.arange(size) < len(part)).astype(float)
-            yield Block(jnp.asarray(x), jnp.asarray(weight), x.sum(1), x.sum(1), observed), len(part)
+            yield (
+                Block(jnp.asarray(x), jnp.asarray(weight), x.sum(1), x.sum(1), observed),
+                len(part),
+            )
             if i + ROWS < len(X):
                 reporter.update(i + ROWS)
 
@@ -386,7 +451,9 @@ def blocks(X: np.ndarray) -> Iterator[tuple[Block, int]]:
 def row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
     """A random key for each row, a hash of its values and the seed."""
     words = np.where(np.isnan(X), np.nan, X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 alike
-    factors = np.random.RandomState(20120301).randint(0, 2**62, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    factors = np.random.RandomState(20120301).randint(
+        0, 2**62, X.shape[1], dtype=np.uint64
+    ) * np.uint64(2) + np.uint64(1)
     words = words ^ (words >> np.uint64(29))
     mixed = (words * factors).sum(1, dtype=np.uint64) ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
     mixed = np.append(mixed, np.zeros(size - len(X), np.uint64))
@@ -394,10 +461,16 @@ def row_keys(X: np.ndarray, seed: int, size: int) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnames=("n", "d", "p"))
-def _draw(prior: Prior, keys: jax.Array, n: int, d: int, p: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _draw(
+    prior: Prior, keys: jax.Array, n: int, d: int, p: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Coefficients (p, n), offsets (n,) and standard noise (d, n)."""
     latent = prior.start(keys[0], p, n, float)
-    return prior.coefficients(latent), prior.offset(latent), jax.random.normal(keys[1], (d, n), float)
+    return (
+        prior.coefficients(latent),
+        prior.offset(latent),
+        jax.random.normal(keys[1], (d, n), float),
+    )
 
 
 @jax.jit
@@ -420,7 +493,9 @@ Summary = Callable[[Parameters, Any, Channel, Block, Any], Any]
 """What is averaged over draws: a function of the parameters, the latent variables, the channel, the rows and what else it needs."""
 
 
-def coefficients(parameters: Parameters, latent: Any, tilt: Channel, block: Block, extra: Any) -> jax.Array:
+def coefficients(
+    parameters: Parameters, latent: Any, tilt: Channel, block: Block, extra: Any
+) -> jax.Array:
     """The coefficients themselves, (p, n)."""
     return parameters.prior.coefficients(latent).astype(float)
 
@@ -453,15 +528,21 @@ def _sweeps(
         step_keys = jax.vmap(lambda k: jax.random.fold_in(k, i))(keys)
         latent = sweep(step_keys, latent, seen(block))
         if block.observed is not None:
-            block = impute(jax.vmap(lambda k: jax.random.fold_in(k, 0))(step_keys), parameters, latent, block)
+            block = impute(
+                jax.vmap(lambda k: jax.random.fold_in(k, 0))(step_keys), parameters, latent, block
+            )
         return latent, block
 
     def kept(carry: Any, i: jax.Array) -> tuple[Any, Any]:
         chain, total = carry
-        first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first draw is kept after the warm-up
+        first = jnp.where(
+            i == 0, 0, n_warmup + i * thin
+        )  # the first draw is kept after the warm-up
         latent, block = chain = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, chain)
         found = summary(parameters, latent, seen(block), block, extra)
-        return (chain, jax.tree.map(jnp.add, total, found)), coefficients(parameters, latent, whole, block, None) if keep else None
+        return (chain, jax.tree.map(jnp.add, total, found)), coefficients(
+            parameters, latent, whole, block, None
+        ) if keep else None
 
     shapes = jax.eval_shape(lambda latent: summary(parameters, latent, whole, block, extra), latent)
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

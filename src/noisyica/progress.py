@@ -36,13 +36,25 @@ class Reporter:
             if Reporter._shown:
                 return
             Reporter._shown = True
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, TextColumn("{task.fields[note]}"), console=self._console, transient=True)
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(
+                *columns, TextColumn("{task.fields[note]}"), console=self._console, transient=True
+            )
             self._bar.start()
             self._task = self._bar.add_task(self._title, total=self._total, note="")
         self._bar.update(self._task, completed=done, note=note if isinstance(note, str) else note())
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
             Reporter._shown = False

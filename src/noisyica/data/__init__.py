@@ -5,4 +5,16 @@ from noisyica.data.reading import read
 from noisyica.data.rows import Data, fingerprint, labels
 from noisyica.data.writing import write, write_table
 
-__all__ = ["Data", "Images", "Layout", "Lines", "Mesh", "Volume", "fingerprint", "labels", "read", "write", "write_table"]
+__all__ = [
+    "Data",
+    "Images",
+    "Layout",
+    "Lines",
+    "Mesh",
+    "Volume",
+    "fingerprint",
+    "labels",
+    "read",
+    "write",
+    "write_table",
+]

@@ -32,7 +32,9 @@ def parsing(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
-        raise BadFile(f"{path} cannot be read ({reason}): is it damaged, or of another format than its name says?") from error
+        raise BadFile(
+            f"{path} cannot be read ({reason}): is it damaged, or of another format than its name says?"
+        ) from error
 
 
 def need(module: str, extra: str) -> Any:
@@ -41,16 +43,26 @@ def need(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         library = module.partition(".")[0]
-        raise ImportError(f"Files of this kind need {library}, which is not installed: pip install 'noisyica[{extra}]'") from error
+        raise ImportError(
+            f"Files of this kind need {library}, which is not installed: pip install 'noisyica[{extra}]'"
+        ) from error
 
 
 def check_size(path: Path | str, needed: int, stored: int) -> None:
     """Refuse to allocate what a file of ``stored`` bytes claims to hold where that is absurd, or more than there is memory."""
     if needed > max(RATIO * stored, LARGE):
-        raise BadFile(f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: it is damaged, or made to fill the memory.")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+        raise BadFile(
+            f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: it is damaged, or made to fill the memory."
+        )
+    memory = (
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if hasattr(os, "sysconf")
+        else needed
+    )
     if needed > memory:
-        raise BadFile(f"{path} would take {_bytes(needed)}, but this machine has {_bytes(memory)} of memory.")
+        raise BadFile(
+            f"{path} would take {_bytes(needed)}, but this machine has {_bytes(memory)} of memory."
+        )
 
 
 def _bytes(count: int) -> str:

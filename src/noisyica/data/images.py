@@ -47,7 +47,10 @@ def read_images(
         rows.reshape(*grid, *layout.shape)[...] = _patches(_pixels(file, colour, size), patch, step)
         if centre_patches:
             rows -= rows.mean(axis=1, keepdims=True)
-    names = [_ids(file.name, grid, step, patch_size is not None) for file, grid in zip(files, grids, strict=True)]
+    names = [
+        _ids(file.name, grid, step, patch_size is not None)
+        for file, grid in zip(files, grids, strict=True)
+    ]
     return make(path, X, np.concatenate(names), layout=layout)
 
 
@@ -64,7 +67,9 @@ def _opened(file: Path) -> Iterator[Any]:
 
 def _shape(file: Path) -> tuple[int, int]:
     with _opened(file) as image:
-        if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":  # as some cameras call JPEGs with a preview
+        if (
+            getattr(image, "n_frames", 1) > 1 and image.format != "MPO"
+        ):  # as some cameras call JPEGs with a preview
             raise BadFile(f"{file} has {image.n_frames} frames: give one file for each image.")
         return image.height, image.width
 
@@ -78,10 +83,14 @@ def _check_equal(files: list[Path], shapes: list[tuple[int, int]]) -> None:
             )
 
 
-def _grid(file: Path, shape: tuple[int, int], patch: tuple[int, int], step: tuple[int, int]) -> tuple[int, int]:
+def _grid(
+    file: Path, shape: tuple[int, int], patch: tuple[int, int], step: tuple[int, int]
+) -> tuple[int, int]:
     """How many patches fit from top to bottom, and from left to right."""
     if shape[0] < patch[0] or shape[1] < patch[1]:
-        raise BadFile(f"{file} has {shape[0]} x {shape[1]} pixels: there is no patch of {patch[0]} x {patch[1]} in it.")
+        raise BadFile(
+            f"{file} has {shape[0]} x {shape[1]} pixels: there is no patch of {patch[0]} x {patch[1]} in it."
+        )
     return (shape[0] - patch[0]) // step[0] + 1, (shape[1] - patch[1]) // step[1] + 1
 
 
@@ -89,7 +98,9 @@ def _pixels(file: Path, colour: bool, size: tuple[int, int] | None) -> np.ndarra
     """(height, width) or (height, width, 3), in [0, 1]; floating pixels are left as they are."""
     pillow = need("PIL.Image", "images")
     with _opened(file) as image:
-        if image.mode[0] in "IF":  # 16 bits and more, which Pillow's conversion would cut off at 255
+        if (
+            image.mode[0] in "IF"
+        ):  # 16 bits and more, which Pillow's conversion would cut off at 255
             scale = 1.0 if image.mode == "F" else 65535.0
             image = pillow.fromarray(np.asarray(image, np.float32))
         else:
@@ -103,7 +114,9 @@ def _pixels(file: Path, colour: bool, size: tuple[int, int] | None) -> np.ndarra
 
 def _patches(values: np.ndarray, patch: tuple[int, int], step: tuple[int, int]) -> np.ndarray:
     """A view of all patches on the grid: (rows, columns, *patch), with colours last."""
-    windows = np.lib.stride_tricks.sliding_window_view(values, patch, axis=(0, 1))[:: step[0], :: step[1]]
+    windows = np.lib.stride_tricks.sliding_window_view(values, patch, axis=(0, 1))[
+        :: step[0], :: step[1]
+    ]
     return np.moveaxis(windows, 2, -1) if values.ndim == 3 else windows
 
 
@@ -111,5 +124,7 @@ def _ids(name: str, grid: tuple[int, int], step: tuple[int, int], patches: bool)
     """The file's name; for patches, with the row and the column of their first pixel."""
     if not patches:
         return np.array([name])
-    row, column = ((np.arange(count) * size).astype(str) for count, size in zip(grid, step, strict=True))
+    row, column = (
+        (np.arange(count) * size).astype(str) for count, size in zip(grid, step, strict=True)
+    )
     return np.char.add(np.char.add(f"{name}:", row)[:, None], np.char.add(":", column)).reshape(-1)

@@ -23,7 +23,10 @@ class Lines:
     names: np.ndarray  # of the columns, (d,)
 
     def __post_init__(self) -> None:
-        _check(np.ndim(self.names) == 1, f"The names of columns must have one axis, not shape {np.shape(self.names)}.")
+        _check(
+            np.ndim(self.names) == 1,
+            f"The names of columns must have one axis, not shape {np.shape(self.names)}.",
+        )
 
     @property
     def size(self) -> int:
@@ -38,8 +41,16 @@ class Images:
 
     def __post_init__(self) -> None:
         shape = np.asarray(self.shape)
-        fits = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and bool((shape > 0).all()) and (len(shape) == 2 or shape[2] == 3)
-        _check(fits, f"The shape of an image is (height, width) or (height, width, 3), not {self.shape}.")
+        fits = (
+            shape.dtype.kind in "iu"
+            and shape.shape in ((2,), (3,))
+            and bool((shape > 0).all())
+            and (len(shape) == 2 or shape[2] == 3)
+        )
+        _check(
+            fits,
+            f"The shape of an image is (height, width) or (height, width, 3), not {self.shape}.",
+        )
 
     @property
     def size(self) -> int:
@@ -55,9 +66,15 @@ class Volume:
 
     def __post_init__(self) -> None:
         mask, affine = np.asarray(self.mask), np.asarray(self.affine)
-        _check(mask.ndim == 3 and mask.dtype == bool, f"A mask has three axes and holds bool, not {mask.ndim} and {mask.dtype}.")
+        _check(
+            mask.ndim == 3 and mask.dtype == bool,
+            f"A mask has three axes and holds bool, not {mask.ndim} and {mask.dtype}.",
+        )
         _check(mask.any(), "The mask is empty.")
-        _check(affine.shape == (4, 4) and bool(np.isfinite(affine).all()), "An affine is a finite matrix of 4 x 4.")
+        _check(
+            affine.shape == (4, 4) and bool(np.isfinite(affine).all()),
+            "An affine is a finite matrix of 4 x 4.",
+        )
 
     @property
     def size(self) -> int:
@@ -73,9 +90,15 @@ class Mesh:
 
     def __post_init__(self) -> None:
         vertices, faces = np.asarray(self.vertices), np.asarray(self.faces)
-        _check(vertices.ndim == 2 and vertices.shape[1] == 3, f"Vertices have three coordinates each, not shape {vertices.shape}.")
+        _check(
+            vertices.ndim == 2 and vertices.shape[1] == 3,
+            f"Vertices have three coordinates each, not shape {vertices.shape}.",
+        )
         _check(bool(np.isfinite(vertices).all()), "A vertex is not finite.")
-        _check(faces.ndim == 2 and faces.shape[1] == 3, f"Faces have three corners each, not shape {faces.shape}.")
+        _check(
+            faces.ndim == 2 and faces.shape[1] == 3,
+            f"Faces have three corners each, not shape {faces.shape}.",
+        )
         _check(faces.dtype.kind in "iu", f"Faces are indices of vertices, not {faces.dtype}.")
         inside = not faces.size or bool(faces.min() >= 0 and faces.max() < len(vertices))
         _check(inside, f"A face has a corner that is none of the {len(vertices)} vertices.")

@@ -30,7 +30,9 @@ def read_meshes(path: Path, *, array: str | None = None) -> Data:
 
 def read_surface(path: Path) -> Surface:
     """What a file of any of the formats holds."""
-    reader = {".gii": _read_gifti, ".vtk": read_vtk, ".ply": read_ply, ".obj": read_obj}[path.suffix.lower()]
+    reader = {".gii": _read_gifti, ".vtk": read_vtk, ".ply": read_ply, ".obj": read_obj}[
+        path.suffix.lower()
+    ]
     with parsing(path):
         surface: Surface = reader(path)
     return surface
@@ -44,7 +46,9 @@ def read_mesh(path: Path, d: int) -> Mesh:
         with parsing(path):
             mesh = find_mesh(npz_arrays(path), d)
         if mesh is None:
-            raise BadFile(f"{path} holds no mesh of {d} vertices: it takes floats ({d}, 3) and integers (f, 3) below {d}.")
+            raise BadFile(
+                f"{path} holds no mesh of {d} vertices: it takes floats ({d}, 3) and integers (f, 3) below {d}."
+            )
         return mesh
     if path.suffix.lower() not in SUFFIXES:
         raise BadFile(f"{path}: a mesh is read from {', '.join(SUFFIXES)} or .npz.")
@@ -67,7 +71,9 @@ def _read_folder(path: Path, array: str | None) -> Data:
     for file in members(path, SUFFIXES):
         surface = read_surface(file)
         mesh = _mesh(file, surface)
-        if mesh is not None and not any(np.array_equal(mesh.faces, other.faces) for _, other in meshes):
+        if mesh is not None and not any(
+            np.array_equal(mesh.faces, other.faces) for _, other in meshes
+        ):
             meshes.append((file, mesh))
         if surface.fields:
             rows.append(_Row(file, _field(file, surface, array)))
@@ -76,12 +82,21 @@ def _read_folder(path: Path, array: str | None) -> Data:
     d = len(rows[0].values)
     for row in rows:
         if len(row.values) != d:
-            raise BadFile(f"{row.file} has {len(row.values)} vertices, {rows[0].file.name} has {d}: they must be the same.")
+            raise BadFile(
+                f"{row.file} has {len(row.values)} vertices, {rows[0].file.name} has {d}: they must be the same."
+            )
     fitting = [(file, mesh) for file, mesh in meshes if mesh.size == d]
     if len(fitting) > 1:
-        raise BadFile(f"{fitting[1][0]} has other faces than {fitting[0][0].name}: all rows need one mesh.")
+        raise BadFile(
+            f"{fitting[1][0]} has other faces than {fitting[0][0].name}: all rows need one mesh."
+        )
     ids = np.array([row.file.name for row in rows])
-    return make(path, np.stack([row.values for row in rows]), ids, layout=_layout(fitting[0][1] if fitting else None, d))
+    return make(
+        path,
+        np.stack([row.values for row in rows]),
+        ids,
+        layout=_layout(fitting[0][1] if fitting else None, d),
+    )
 
 
 def _fields(path: Path, surface: Surface) -> dict[str, np.ndarray]:
@@ -89,7 +104,9 @@ def _fields(path: Path, surface: Surface) -> dict[str, np.ndarray]:
         raise BadFile(f"{path} has no numbers at its vertices.")
     sizes = {len(values) for values in surface.fields.values()}
     if len(sizes) > 1:
-        raise BadFile(f"{path} has arrays of different lengths ({listed(sorted(sizes))}): say which of them to read.")
+        raise BadFile(
+            f"{path} has arrays of different lengths ({listed(sorted(sizes))}): say which of them to read."
+        )
     return surface.fields
 
 
@@ -97,10 +114,14 @@ def _field(path: Path, surface: Surface, array: str | None) -> np.ndarray:
     """The field of that name, or the only one."""
     if array is not None:
         if array not in surface.fields:
-            raise BadFile(f"{path} has no array {array!r}: it has {listed(surface.fields) or 'none'}.")
+            raise BadFile(
+                f"{path} has no array {array!r}: it has {listed(surface.fields) or 'none'}."
+            )
         return surface.fields[array]
     if len(surface.fields) != 1:
-        raise BadFile(f"{path} has the arrays {listed(surface.fields)}: say which of them holds the rows (--array).")
+        raise BadFile(
+            f"{path} has the arrays {listed(surface.fields)}: say which of them holds the rows (--array)."
+        )
     return next(iter(surface.fields.values()))
 
 
@@ -122,7 +143,9 @@ def _layout(mesh: Mesh | None, d: int) -> Layout:
 def _read_gifti(path: Path) -> Surface:
     nibabel = need("nibabel", "neuro")
     image = nibabel.load(path)
-    points, triangles = (nibabel.nifti1.intent_codes[f"NIFTI_INTENT_{name}"] for name in ("POINTSET", "TRIANGLE"))
+    points, triangles = (
+        nibabel.nifti1.intent_codes[f"NIFTI_INTENT_{name}"] for name in ("POINTSET", "TRIANGLE")
+    )
     found: dict[int, np.ndarray] = {}
     fields: dict[str, np.ndarray] = {}
     for i, item in enumerate(image.darrays):

@@ -36,7 +36,13 @@ KINDS = (
     Kind("MATLAB files", (".mat",), arrays.read_mat, _NAMED),
     Kind("HDF5 files", (".h5", ".hdf5"), arrays.read_hdf5, _NAMED),
     Kind("Zarr stores", (".zarr",), arrays.read_zarr, _NAMED),
-    Kind("images", images.SUFFIXES, images.read_images, ("patch_size", "stride", "colour", "size", "centre_patches"), True),
+    Kind(
+        "images",
+        images.SUFFIXES,
+        images.read_images,
+        ("patch_size", "stride", "colour", "size", "centre_patches"),
+        True,
+    ),
     Kind("volumes", volumes.SUFFIXES, volumes.read_volumes, ("mask",), True),
     Kind("surfaces", meshes.SUFFIXES, meshes.read_meshes, ("array", "mesh"), True),
 )
@@ -115,8 +121,21 @@ def read(
     ['s1' 's2'] ['a' 'b'] ['f' 'm']
     """
     place = Path(path)
-    given: dict[str, Any] = {"array": array, "id_column": id_column, "columns": columns, "shape": shape, "mesh": mesh, "mask": mask}
-    given |= {"patch_size": patch_size, "stride": stride, "colour": colour or None, "size": size, "centre_patches": centre_patches or None}
+    given: dict[str, Any] = {
+        "array": array,
+        "id_column": id_column,
+        "columns": columns,
+        "shape": shape,
+        "mesh": mesh,
+        "mask": mask,
+    }
+    given |= {
+        "patch_size": patch_size,
+        "stride": stride,
+        "colour": colour or None,
+        "size": size,
+        "centre_patches": centre_patches or None,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     _check_options(given)
     with parsing(place):
@@ -138,21 +157,29 @@ def _kind(path: Path) -> Kind:
             if not path.stat().st_size:
                 raise BadFile(f"{path} is empty.")
             return kind
-    raise BadFile(f"{path}: files of this kind are not known. Give {', '.join(suffix for kind in KINDS for suffix in kind.suffixes)}.")
+    raise BadFile(
+        f"{path}: files of this kind are not known. Give {', '.join(suffix for kind in KINDS for suffix in kind.suffixes)}."
+    )
 
 
 def _folder_kind(path: Path) -> Kind:
     zarr = next(kind for kind in KINDS if kind.suffixes == (".zarr",))
-    if path.suffix.lower() == ".zarr" or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+    if path.suffix.lower() == ".zarr" or any(
+        (path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")
+    ):
         return zarr
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
             raise BadFile(f"{path} is a folder, not a file.")
     found = [kind for kind in KINDS if kind.in_folder and members(path, kind.suffixes)]
     if not found:
-        raise BadFile(f"There are no images, volumes or surfaces in the folder {path} (folders in it are not looked at).")
+        raise BadFile(
+            f"There are no images, volumes or surfaces in the folder {path} (folders in it are not looked at)."
+        )
     if len(found) > 1:
-        raise BadFile(f"The folder {path} has {' and '.join(kind.name for kind in found)}: put them into folders of their own.")
+        raise BadFile(
+            f"The folder {path} has {' and '.join(kind.name for kind in found)}: put them into folders of their own."
+        )
     return found[0]
 
 
@@ -164,7 +191,9 @@ def _check_options(given: dict[str, Any]) -> None:
         if name in given:
             value = tuple(_positive(name, part) for part in np.atleast_1d(given[name]))
             if len(value) not in lengths or (len(value) == 3 and value[2] != 3):
-                raise ValueError(f"{name} is (height, width){' or (height, width, 3)' if name == 'shape' else ''}, not {given[name]}.")
+                raise ValueError(
+                    f"{name} is (height, width){' or (height, width, 3)' if name == 'shape' else ''}, not {given[name]}."
+                )
             given[name] = value
     for name in {"stride", "centre_patches"} & given.keys():
         if "patch_size" not in given:
@@ -192,12 +221,16 @@ def _check_fitting(path: Path, kind: Kind, given: dict[str, Any]) -> None:
             raise BadFile(f"{name} is for {', '.join(fitting)}: {path} is not of those.")
 
 
-def _laid_out(path: Path, data: Data, shape: tuple[int, ...] | None = None, mesh: str | Path | None = None) -> Data:
+def _laid_out(
+    path: Path, data: Data, shape: tuple[int, ...] | None = None, mesh: str | Path | None = None
+) -> Data:
     """The layout that was asked for, instead of the file's own."""
     d = data.X.shape[1]
     if shape is not None:
         layout = Images(np.array(shape))
         if layout.size != d:
-            raise BadFile(f"{path} has {d} columns: they are not images of {' x '.join(map(str, shape))}.")
+            raise BadFile(
+                f"{path} has {d} columns: they are not images of {' x '.join(map(str, shape))}."
+            )
         return data._replace(layout=layout)
     return data if mesh is None else data._replace(layout=meshes.read_mesh(Path(mesh), d))

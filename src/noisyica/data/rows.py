@@ -112,11 +112,19 @@ def labels(data: Data, groups: str) -> np.ndarray:
     path = Path(groups)
     if not path.is_file():
         known = f" It has {', '.join(data.others)}." if data.others else ""
-        raise ValueError(f"{groups!r} is neither a file nor one value a row in the data file.{known}")
+        raise ValueError(
+            f"{groups!r} is neither a file nor one value a row in the data file.{known}"
+        )
     with parsing(path):
-        found = np.load(path, allow_pickle=False) if path.suffix.lower() == ".npy" else _text_lines(path)
+        found = (
+            np.load(path, allow_pickle=False)
+            if path.suffix.lower() == ".npy"
+            else _text_lines(path)
+        )
     if found.shape != (len(data.X),):
-        raise ValueError(f"{groups} has labels of shape {found.shape}, but the data have {len(data.X)} rows.")
+        raise ValueError(
+            f"{groups} has labels of shape {found.shape}, but the data have {len(data.X)} rows."
+        )
     return found
 
 

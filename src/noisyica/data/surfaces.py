@@ -42,7 +42,9 @@ def read_ply(path: Path) -> Surface:
             raise ValueError("its faces are not all triangles")
         corners = face[name].astype(np.int64)
     fields = {
-        name: vertex[name].astype(vertex[name].dtype.newbyteorder("=")) for name in vertex.dtype.names or () if name not in ("x", "y", "z")
+        name: vertex[name].astype(vertex[name].dtype.newbyteorder("="))
+        for name in vertex.dtype.names or ()
+        if name not in ("x", "y", "z")
     }
     return Surface(np.stack([vertex[axis] for axis in "xyz"], axis=1), corners, fields)
 
@@ -56,13 +58,18 @@ def _ply_elements(lines: list[list[str]], order: str) -> dict[str, tuple[int, np
             counts[line[1]], parts[line[1]] = int(line[2]), []
             last = parts[line[1]]
         elif line[:2] == ["property", "list"]:
-            last += [(f"number of {line[4]}", order + _PLY_TYPES[line[2]]), (line[4], order + _PLY_TYPES[line[3]], 3)]
+            last += [
+                (f"number of {line[4]}", order + _PLY_TYPES[line[2]]),
+                (line[4], order + _PLY_TYPES[line[3]], 3),
+            ]
         elif line[:1] == ["property"]:
             last.append((line[2], order + _PLY_TYPES[line[1]]))
     return {name: (counts[name], np.dtype(parts[name])) for name in counts}
 
 
-def _ply_binary(body: bytes, elements: dict[str, tuple[int, np.dtype[Any]]]) -> dict[str, np.ndarray]:
+def _ply_binary(
+    body: bytes, elements: dict[str, tuple[int, np.dtype[Any]]]
+) -> dict[str, np.ndarray]:
     tables, offset = {}, 0
     for name, (count, dtype) in elements.items():
         tables[name] = np.frombuffer(body, dtype, count, offset)
@@ -99,7 +106,9 @@ def read_obj(path: Path) -> Surface:
             vertices.append([float(word) for word in words[:3]])
         elif key == "f":
             corners = [int(word.partition("/")[0]) for word in words]
-            faces.append([corner - 1 if corner > 0 else len(vertices) + corner for corner in corners])
+            faces.append(
+                [corner - 1 if corner > 0 else len(vertices) + corner for corner in corners]
+            )
     if any(len(vertex) != 3 for vertex in vertices) or any(len(face) != 3 for face in faces):
         raise ValueError("its vertices must have three coordinates, and its faces three corners")
     if not vertices or not faces:
@@ -107,14 +116,22 @@ def read_obj(path: Path) -> Surface:
     return Surface(np.array(vertices), np.array(faces), {})
 
 
-def write_ply(file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]) -> None:
+def write_ply(
+    file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]
+) -> None:
     """A binary PLY with the fields at its vertices, in double precision; PLY's names have no spaces."""
     names = ["x", "y", "z", *(name.replace(" ", "_") for name in fields)]
     if len(set(names)) != len(names):
-        raise ValueError(f"The maps' names do not make different names of a PLY: {', '.join(names[3:])}.")
+        raise ValueError(
+            f"The maps' names do not make different names of a PLY: {', '.join(names[3:])}."
+        )
     properties = "".join(f"property double {name}\n" for name in names)
-    file.write(f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n{properties}".encode())
-    file.write(f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n".encode())
+    file.write(
+        f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n{properties}".encode()
+    )
+    file.write(
+        f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n".encode()
+    )
     file.write(np.column_stack([vertices, *fields.values()]).astype("<f8").tobytes())
     corners = np.empty(len(faces), [("number", "u1"), ("corners", "<i4", 3)])
     corners["number"], corners["corners"] = 3, faces

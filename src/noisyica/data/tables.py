@@ -33,24 +33,34 @@ class _Format(NamedTuple):
         return self.separator == ";"
 
 
-def read_text(path: Path, *, id_column: str | int | None = None, columns: Sequence[str | int] | None = None) -> Data:
+def read_text(
+    path: Path, *, id_column: str | int | None = None, columns: Sequence[str | int] | None = None
+) -> Data:
     """A text table: numbers in a first pass, the columns of text in a second."""
     with path.open("rb") as file:
         if b"\0" in file.read(2**20):
-            raise BadFile(f"{path} cannot be read as text, as it has zero bytes: is it binary, or UTF-16? Save it as UTF-8.")
+            raise BadFile(
+                f"{path} cannot be read as text, as it has zero bytes: is it binary, or UTF-16? Save it as UTF-8."
+            )
     try:
         form = _Format(_separator(path), _quoted(path))
         names, headed = _names(path, list(itertools.islice(_lines(path, form), 2)))
         given = None if id_column is None else _find(path, names, id_column)
         titled = 0 if headed and names[0].lower() in ("id", "") else None
         names = [name or f"column{j}" for j, name in enumerate(names)]
-        numeric = _numbers(itertools.islice(_lines(path, form), headed, None), len(names), form.decimal_comma)
+        numeric = _numbers(
+            itertools.islice(_lines(path, form), headed, None), len(names), form.decimal_comma
+        )
         wanted = [j for j in range(len(names)) if j not in numeric or j in (given, titled)]
         text = _text(itertools.islice(_lines(path, form), headed, None), wanted)
     except UnicodeDecodeError as error:
-        raise BadFile(f"{path} cannot be read as UTF-8 (byte {error.start}): save it as UTF-8.") from error
+        raise BadFile(
+            f"{path} cannot be read as UTF-8 (byte {error.start}): save it as UTF-8."
+        ) from error
     if columns is None:
-        suspects = {j: cells for j, cells in text.items() if j not in numeric and j not in (given, titled)}
+        suspects = {
+            j: cells for j, cells in text.items() if j not in numeric and j not in (given, titled)
+        }
         _check_text(path, names, suspects, form.decimal_comma)
     return _assemble(path, names, numeric, text, given, 0, columns)
 
@@ -60,7 +70,11 @@ def _separator(path: Path) -> str | None:
     if path.suffix.lower() == ".tsv":
         return "\t"
     with path.open(encoding="utf-8-sig") as file:
-        lines = [line for line in itertools.islice(file, 20) if line.strip() and not (path.suffix.lower() == ".txt" and line[0] == "#")]
+        lines = [
+            line
+            for line in itertools.islice(file, 20)
+            if line.strip() and not (path.suffix.lower() == ".txt" and line[0] == "#")
+        ]
     for separator in (";", "\t", ","):
         widths = _widths(lines, separator)
         if len(widths) == 1 and widths != {1}:
@@ -93,7 +107,9 @@ def _lines(path: Path, form: _Format) -> Iterator[Cells]:
                 continue
             width = width or len(cells)
             if len(cells) != width:
-                raise BadFile(f"{path}: line {number} has {len(cells)} columns, the first one {width}.")
+                raise BadFile(
+                    f"{path}: line {number} has {len(cells)} columns, the first one {width}."
+                )
             yield cells
 
 
@@ -118,7 +134,11 @@ def _names(path: Path, first: list[Cells]) -> tuple[list[str], bool]:
     if not first:
         raise BadFile(f"{path} is empty.")
     top = [_floats([cell], False) is None for cell in first[0]]
-    below = [_floats([cell], False) is None for cell in first[-1]] if len(first) > 1 else [False] * len(top)
+    below = (
+        [_floats([cell], False) is None for cell in first[-1]]
+        if len(first) > 1
+        else [False] * len(top)
+    )
     headed = all(top) or any(a and not b for a, b in zip(top, below, strict=True))
     return [cell.strip() if headed else f"column{j}" for j, cell in enumerate(first[0])], headed
 
@@ -134,7 +154,9 @@ def _floats(cells: Sequence[str], decimal_comma: bool) -> np.ndarray | None:
     if decimal_comma:
         cells = [cell.replace(",", ".") for cell in cells]
     try:
-        return np.array([np.nan if cell.strip().lower() in MISSING else float(cell) for cell in cells])
+        return np.array(
+            [np.nan if cell.strip().lower() in MISSING else float(cell) for cell in cells]
+        )
     except ValueError:
         return None
 
@@ -157,10 +179,15 @@ def _text(lines: Iterator[Cells], wanted: list[int]) -> dict[int, np.ndarray]:
     if not wanted:
         return {}
     rows = [[cells[j].strip() for j in wanted] for cells in lines]
-    return {j: np.array(column, dtype=str) for j, column in zip(wanted, zip(*rows, strict=True), strict=False)}
+    return {
+        j: np.array(column, dtype=str)
+        for j, column in zip(wanted, zip(*rows, strict=True), strict=False)
+    }
 
 
-def _check_text(path: Path, names: list[str], text: dict[int, np.ndarray], decimal_comma: bool) -> None:
+def _check_text(
+    path: Path, names: list[str], text: dict[int, np.ndarray], decimal_comma: bool
+) -> None:
     """A column of numbers with a few words in it is more probably wrong than a column of text."""
     for j, cells in text.items():
         words = np.array([_floats([cell], decimal_comma) is None for cell in cells])
@@ -224,7 +251,9 @@ def _check_different(path: Path, names: list[str]) -> None:
             raise BadFile(f"{path} has {count} columns {name!r}: name them differently.")
 
 
-def read_parquet(path: Path, *, id_column: str | int | None = None, columns: Sequence[str | int] | None = None) -> Data:
+def read_parquet(
+    path: Path, *, id_column: str | int | None = None, columns: Sequence[str | int] | None = None
+) -> Data:
     """A Parquet table; the names that pandas gave its rows are their ids."""
     parquet = need("pyarrow.parquet", "parquet")
     with parquet.ParquetFile(path) as file:
@@ -239,13 +268,25 @@ def read_parquet(path: Path, *, id_column: str | int | None = None, columns: Seq
         chosen = None if columns is None else {_find(path, names, column) for column in columns}
         for j, kind in enumerate(kinds):
             if kind is None and (chosen is None or j in chosen or j == given):
-                raise BadFile(f"{path}: column {names[j]!r} holds {schema.field(j).type}, not numbers or text: name the columns to use.")
+                raise BadFile(
+                    f"{path}: column {names[j]!r} holds {schema.field(j).type}, not numbers or text: name the columns to use."
+                )
         table = file.read([name for name, kind in zip(names, kinds, strict=True) if kind])
-    numeric = {j: _column(table[names[j]], kind) for j, kind in enumerate(kinds) if kind in ("float32", "float64")}
-    text = {j: _column(table[names[j]], kind) for j, kind in enumerate(kinds) if kind in ("text", "date")}
+    numeric = {
+        j: _column(table[names[j]], kind)
+        for j, kind in enumerate(kinds)
+        if kind in ("float32", "float64")
+    }
+    text = {
+        j: _column(table[names[j]], kind)
+        for j, kind in enumerate(kinds)
+        if kind in ("text", "date")
+    }
     index = _pandas_index(schema)
     guess = names.index(index) if index in names else 0
-    for j in [given] if given is not None else [guess] if names[guess].lower() in ("id", index) else []:
+    for j in (
+        [given] if given is not None else [guess] if names[guess].lower() in ("id", index) else []
+    ):
         text[j] = np.array([str(value) for value in table[names[j]].to_pylist()])
     return _assemble(path, names, numeric, text, given, guess, columns)
 
@@ -253,7 +294,11 @@ def read_parquet(path: Path, *, id_column: str | int | None = None, columns: Seq
 def _pandas_index(schema: Any) -> str | None:
     """The column that holds the index of a pandas table, where there is exactly one."""
     stored = (schema.metadata or {}).get(b"pandas")
-    index = [name for name in json.loads(stored).get("index_columns", []) if isinstance(name, str)] if stored else []
+    index = (
+        [name for name in json.loads(stored).get("index_columns", []) if isinstance(name, str)]
+        if stored
+        else []
+    )
     return index[0] if len(index) == 1 and index[0] in schema.names else None
 
 
@@ -263,7 +308,12 @@ def _kind(arrow: Any) -> str | None:
 
     if types.is_float32(arrow) or types.is_float16(arrow):
         return "float32"
-    if types.is_integer(arrow) or types.is_floating(arrow) or types.is_boolean(arrow) or types.is_decimal(arrow):
+    if (
+        types.is_integer(arrow)
+        or types.is_floating(arrow)
+        or types.is_boolean(arrow)
+        or types.is_decimal(arrow)
+    ):
         return "float64"
     if types.is_dictionary(arrow):
         return "text" if _kind(arrow.value_type) == "text" else None
@@ -276,7 +326,9 @@ def _column(column: Any, kind: str | None) -> np.ndarray:
     import pyarrow
 
     if kind in ("float32", "float64"):
-        wide = column.cast(pyarrow.float32() if kind == "float32" else pyarrow.float64(), safe=False)
+        wide = column.cast(
+            pyarrow.float32() if kind == "float32" else pyarrow.float64(), safe=False
+        )
         return wide.to_numpy()
     if kind == "date":
         return column.cast(pyarrow.timestamp("us"), safe=False).to_numpy().astype("datetime64[us]")

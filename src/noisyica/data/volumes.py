@@ -20,7 +20,11 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     """Rows of voxels: those in the mask, or else those that are not the same in all rows."""
     files = [path]
     if path.is_dir():
-        files = [file for file in members(path, SUFFIXES) if mask is None or file.resolve() != Path(mask).resolve()]
+        files = [
+            file
+            for file in members(path, SUFFIXES)
+            if mask is None or file.resolve() != Path(mask).resolve()
+        ]
         if not files:
             raise BadFile(f"There are no volumes in the folder {path} but the mask.")
     images = [_opened(file, keep_open=not path.is_dir()) for file in files]
@@ -29,10 +33,14 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     shape, affine = images[0].shape[:3], images[0].affine
     inside = _changing(files, images) if mask is None else _mask(Path(mask), shape, affine)
     if not inside.any():
-        raise BadFile(f"{path}: no voxel differs between the rows. Give a mask, if they are to be read all the same.")
+        raise BadFile(
+            f"{path}: no voxel differs between the rows. Give a mask, if they are to be read all the same."
+        )
     count = sum(math.prod(image.shape[3:]) for image in images)
     dtype = np.result_type(*(_precision(image) for image in images))
-    check_size(path, int(count * inside.sum() * dtype.itemsize), sum(file.stat().st_size for file in files))
+    check_size(
+        path, int(count * inside.sum() * dtype.itemsize), sum(file.stat().st_size for file in files)
+    )
     X = np.empty((count, int(inside.sum())), dtype)
     for row, volume in zip(X, _volumes(files, images), strict=True):
         row[:] = volume[inside]
@@ -48,10 +56,14 @@ def _opened(file: Path, keep_open: bool = False) -> Any:
         if image.get_data_dtype().kind not in "fiu":
             raise BadFile(f"{file} holds {image.get_data_dtype()}, not numbers.")
         if len(image.shape) not in (3, 4) or 0 in image.shape:
-            raise BadFile(f"{file} has shape {image.shape}: volumes have three axes, and several of them four.")
+            raise BadFile(
+                f"{file} has shape {image.shape}: volumes have three axes, and several of them four."
+            )
         if image.affine is None or not np.isfinite(image.affine).all():
             raise BadFile(f"{file} has an affine that is not finite.")
-        check_size(file, math.prod(image.shape) * image.get_data_dtype().itemsize, file.stat().st_size)
+        check_size(
+            file, math.prod(image.shape) * image.get_data_dtype().itemsize, file.stat().st_size
+        )
     return image
 
 
@@ -59,11 +71,17 @@ def _check_alike(files: list[Path], images: list[Any]) -> None:
     first = images[0]
     for file, image in zip(files, images, strict=True):
         if math.prod(image.shape[3:]) != 1:
-            raise BadFile(f"{file} has shape {image.shape}: in a folder, every file must hold one volume.")
+            raise BadFile(
+                f"{file} has shape {image.shape}: in a folder, every file must hold one volume."
+            )
         if image.shape[:3] != first.shape[:3]:
-            raise BadFile(f"{file} has shape {image.shape}, {files[0].name} has {first.shape}: bring them to one grid.")
+            raise BadFile(
+                f"{file} has shape {image.shape}, {files[0].name} has {first.shape}: bring them to one grid."
+            )
         if not _same_place(image.affine, first.affine):
-            raise BadFile(f"{file} has another affine than {files[0].name}: bring them to one grid.")
+            raise BadFile(
+                f"{file} has another affine than {files[0].name}: bring them to one grid."
+            )
 
 
 def _same_place(one: np.ndarray, other: np.ndarray) -> bool:
@@ -81,7 +99,10 @@ def _volumes(files: list[Path], images: list[Any]) -> Iterator[np.ndarray]:
     for file, image in zip(files, images, strict=True):
         for t in range(math.prod(image.shape[3:])):
             with parsing(file):
-                volume = np.asarray(image.dataobj[..., t] if len(image.shape) == 4 else image.dataobj, _precision(image))
+                volume = np.asarray(
+                    image.dataobj[..., t] if len(image.shape) == 4 else image.dataobj,
+                    _precision(image),
+                )
             yield volume
 
 
@@ -101,7 +122,9 @@ def _mask(path: Path, shape: tuple[int, ...], affine: np.ndarray) -> np.ndarray:
         raise BadFile(f"There is no file {path} for the mask.")
     image = _opened(path)
     if image.shape[:3] != shape or math.prod(image.shape[3:]) != 1:
-        raise BadFile(f"{path} has shape {image.shape}, but the volumes have {shape}: a mask needs the same grid.")
+        raise BadFile(
+            f"{path} has shape {image.shape}, but the volumes have {shape}: a mask needs the same grid."
+        )
     if not _same_place(image.affine, affine):
         raise BadFile(f"{path} has another affine than the volumes: a mask needs the same grid.")
     (values,) = _volumes([path], [image])

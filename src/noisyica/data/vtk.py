@@ -71,7 +71,9 @@ class _File:
     def read(self) -> None:
         kind = self.line()
         if kind[:1] != ["DATASET"] or kind[1] not in ("POLYDATA", "UNSTRUCTURED_GRID"):
-            raise ValueError("it is no surface: POLYDATA, or an UNSTRUCTURED_GRID of triangles, is needed")
+            raise ValueError(
+                "it is no surface: POLYDATA, or an UNSTRUCTURED_GRID of triangles, is needed"
+            )
         while words := self.line():
             self.section(words)
 
@@ -106,7 +108,9 @@ class _File:
             self.at = start
             cells = self.numbers(size, "int")
             fits = size == 4 * count
-            lengths, corners = (cells[::4], cells.reshape(-1, 4)[:, 1:]) if fits else (np.zeros(1), cells)
+            lengths, corners = (
+                (cells[::4], cells.reshape(-1, 4)[:, 1:]) if fits else (np.zeros(1), cells)
+            )
         if (lengths != 3).any():
             raise ValueError("its cells are not all triangles")
         return corners.reshape(-1, 3)
@@ -146,12 +150,22 @@ class _File:
             self.fields[unquote(name)] = values
 
 
-def write_vtk(file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]) -> None:
+def write_vtk(
+    file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]
+) -> None:
     """A binary POLYDATA of version 4.2 with the fields at its points, in double precision."""
     n, f = len(vertices), len(faces)
     cells = np.concatenate([np.full((f, 1), 3), faces], axis=1)
-    file.write(f"# vtk DataFile Version 4.2\nnoisyica\nBINARY\nDATASET POLYDATA\nPOINTS {n} double\n".encode())
-    file.write(vertices.astype(">f8").tobytes() + f"\nPOLYGONS {f} {4 * f}\n".encode() + cells.astype(">i4").tobytes())
+    file.write(
+        f"# vtk DataFile Version 4.2\nnoisyica\nBINARY\nDATASET POLYDATA\nPOINTS {n} double\n".encode()
+    )
+    file.write(
+        vertices.astype(">f8").tobytes()
+        + f"\nPOLYGONS {f} {4 * f}\n".encode()
+        + cells.astype(">i4").tobytes()
+    )
     file.write(f"\nPOINT_DATA {n}\nFIELD FieldData {len(fields)}\n".encode())
     for name, values in fields.items():
-        file.write(f"{quote(name)} 1 {n} double\n".encode() + values.astype(">f8").tobytes() + b"\n")
+        file.write(
+            f"{quote(name)} 1 {n} double\n".encode() + values.astype(">f8").tobytes() + b"\n"
+        )

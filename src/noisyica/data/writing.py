@@ -17,9 +17,9 @@ import numpy as np
 from noisyica.data.files import members, need
 from noisyica.data.layout import Images, Layout, Lines, Mesh, Volume
 from noisyica.data.meshes import SUFFIXES
+from noisyica.data.storage import whole
 from noisyica.data.surfaces import write_ply
 from noisyica.data.vtk import write_vtk
-from noisyica.storage import whole
 
 
 def write(
@@ -72,17 +72,32 @@ def write(
     """
     values = np.atleast_2d(np.asarray(values))
     if values.ndim != 2 or values.shape[1] != layout.size:
-        raise ValueError(f"The maps have shape {values.shape}, but the layout is of {layout.size} numbers.")
+        raise ValueError(
+            f"The maps have shape {values.shape}, but the layout is of {layout.size} numbers."
+        )
     if values.dtype.kind not in "fiub":
         raise TypeError(f"Maps are numbers, not {values.dtype}.")
-    titles = [f"component{i}" for i in range(len(values))] if names is None else [str(name) for name in names]
+    titles = (
+        [f"component{i}" for i in range(len(values))]
+        if names is None
+        else [str(name) for name in names]
+    )
     if len(titles) != len(values) or len(set(titles)) != len(titles) or "" in titles:
-        raise ValueError(f"There are {len(values)} maps: give as many different names, not {names}.")
+        raise ValueError(
+            f"There are {len(values)} maps: give as many different names, not {names}."
+        )
     start = Path(stem) / "maps" if Path(stem).is_dir() else Path(stem)
     start.parent.mkdir(parents=True, exist_ok=True)
     ending = "" if like is None else _ending(Path(like))
     if isinstance(layout, Lines):
-        return [write_table(_with(start, ".parquet" if ending == ".parquet" else ".csv"), values, titles, layout.names)]
+        return [
+            write_table(
+                _with(start, ".parquet" if ending == ".parquet" else ".csv"),
+                values,
+                titles,
+                layout.names,
+            )
+        ]
     if isinstance(layout, Images):
         return _write_images(values, layout, start, titles)
     if isinstance(layout, Volume):
@@ -91,7 +106,10 @@ def write(
 
 
 def write_table(
-    path: str | os.PathLike[str], values: np.ndarray, ids: Sequence[Any] | np.ndarray, names: Sequence[Any] | np.ndarray
+    path: str | os.PathLike[str],
+    values: np.ndarray,
+    ids: Sequence[Any] | np.ndarray,
+    names: Sequence[Any] | np.ndarray,
 ) -> Path:
     """Write a table with the rows' ids first, such as coefficients: text with commas, or Parquet.
 
@@ -123,16 +141,27 @@ def write_table(
         raise TypeError(f"The values of a table are numbers, not {numbers.dtype}.")
     numbers = numbers.astype(np.uint8) if numbers.dtype.kind == "b" else numbers
     if numbers.shape != (len(ids), len(names)):
-        raise ValueError(f"The table has shape {numbers.shape}, but there are {len(ids)} ids and {len(names)} names of columns.")
+        raise ValueError(
+            f"The table has shape {numbers.shape}, but there are {len(ids)} ids and {len(names)} names of columns."
+        )
     columns = [str(name) for name in names]
     if len(set(columns)) != len(columns):
         raise ValueError("The columns' names must differ from each other.")
-    columns.insert(0, next(name for name in ("id", *(f"id_{i}" for i in range(len(columns) + 1))) if name not in columns))
+    columns.insert(
+        0,
+        next(
+            name
+            for name in ("id", *(f"id_{i}" for i in range(len(columns) + 1)))
+            if name not in columns
+        ),
+    )
     rows = [str(name) for name in ids]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix.lower() == ".parquet":
         pyarrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
-        table = pyarrow.table([pyarrow.array(rows), *(pyarrow.array(column) for column in numbers.T)], columns)
+        table = pyarrow.table(
+            [pyarrow.array(rows), *(pyarrow.array(column) for column in numbers.T)], columns
+        )
         with whole(target) as file:
             parquet.write_table(table, file)
     elif target.suffix.lower() == ".csv":
@@ -166,7 +195,10 @@ def _with(stem: Path, ending: str) -> Path:
 def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[str]) -> list[Path]:
     pillow = need("PIL.Image", "images")
     maps = values.reshape(len(values), *layout.shape)
-    files = [_with(stem, ".npy"), *(_with(stem, "-" + re.sub(r"[^\w.-]", "_", name) + ".png") for name in names)]
+    files = [
+        _with(stem, ".npy"),
+        *(_with(stem, "-" + re.sub(r"[^\w.-]", "_", name) + ".png") for name in names),
+    ]
     if len(set(files)) != len(files):
         raise ValueError(f"The maps' names do not make different names of files: {names}.")
     with whole(files[0]) as file:
@@ -182,7 +214,9 @@ def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[st
 
 def _write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]:
     nibabel = need("nibabel", "neuro")
-    maps = np.zeros((*layout.mask.shape, len(values)), values.dtype if values.dtype.kind == "f" else np.float64)
+    maps = np.zeros(
+        (*layout.mask.shape, len(values)), values.dtype if values.dtype.kind == "f" else np.float64
+    )
     maps[layout.mask] = values.T
     files = [_with(stem, ".nii.gz"), _with(stem, "-mask.nii.gz")]
     for target, volume in zip(files, (maps, layout.mask.astype(np.uint8)), strict=True):
@@ -213,7 +247,9 @@ def _write_gifti(fields: dict[str, np.ndarray], layout: Mesh, stem: Path) -> lis
         ]  # fmt: skip
         return gifti.GiftiImage(darrays=arrays)
 
-    surface = image((layout.vertices, "POINTSET", "float32", ""), (layout.faces, "TRIANGLE", "int32", ""))
+    surface = image(
+        (layout.vertices, "POINTSET", "float32", ""), (layout.faces, "TRIANGLE", "int32", "")
+    )
     shape = image(*((values, "SHAPE", "float32", name) for name, values in fields.items()))
     files = [_with(stem, ".surf.gii"), _with(stem, ".shape.gii")]
     for target, content in zip(files, (surface, shape), strict=True):

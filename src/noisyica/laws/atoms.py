@@ -9,10 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from noisyica._array import floating
+from noisyica._jax.arrays import floating
+from noisyica._jax.special import (
+    LOG_2PI,
+    half_line_draw,
+    half_line_moments,
+    log_half_line,
+    normal_quantile,
+    once,
+)
 from noisyica.laws.base import Law, Piece, Uniforms, law
 from noisyica.laws.shift import START, Located
-from noisyica.special import LOG_2PI, half_line_draw, half_line_moments, log_half_line, normal_quantile, once
 
 Array = jax.Array
 
@@ -89,7 +96,9 @@ class Normal(Law):
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
         variance = jnp.square(self.scale)
-        return self._posterior(a, b)[0], 0.5 * (jnp.log(variance) - jnp.log1p(a * variance)) - self.log_normaliser(a, b)
+        return self._posterior(a, b)[0], 0.5 * (
+            jnp.log(variance) - jnp.log1p(a * variance)
+        ) - self.log_normaliser(a, b)
 
     def penalty(self, t: ArrayLike) -> Array:
         return 0.5 * jnp.square((jnp.asarray(t) - self.mean) / self.scale) + jnp.log(self.scale)
@@ -130,7 +139,9 @@ class FreeNormal(Normal):
 
     def mstep(self, statistics: Any) -> FreeNormal:
         total, count = statistics
-        return FreeNormal(jnp.where(count > 0, total / jnp.where(count > 0, count, 1.0), self.mean), self.scale)
+        return FreeNormal(
+            jnp.where(count > 0, total / jnp.where(count > 0, count, 1.0), self.mean), self.scale
+        )
 
 
 @law()
@@ -216,7 +227,9 @@ class Laplace(Law):
         return t, jnp.log(2 * self.scale) - 0.5 * excess * jnp.abs(t)
 
     def penalty(self, t: ArrayLike) -> Array:
-        return jnp.abs(jnp.asarray(t)) / self.scale + jnp.log(2 * self.scale)  # its sign is a hidden variable, too
+        return jnp.abs(jnp.asarray(t)) / self.scale + jnp.log(
+            2 * self.scale
+        )  # its sign is a hidden variable, too
 
     def pieces(self) -> list[Piece]:
         return [Piece(slope=-1 / self.scale), Piece(slope=1 / self.scale), Piece(free=False)]

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from noisyica._array import floating, uniforms
+from noisyica._jax.arrays import floating, uniforms
 
 Array = jax.Array
 Uniforms = tuple[Array, ...]
@@ -35,7 +35,10 @@ def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
 
         def unflatten(structure: Any, leaves: Iterable[Any]) -> LawType:
             law = object.__new__(new)
-            for name, value in [*zip(static, structure[1:], strict=True), *zip(names, leaves, strict=True)]:
+            for name, value in [
+                *zip(static, structure[1:], strict=True),
+                *zip(names, leaves, strict=True),
+            ]:
                 object.__setattr__(law, name, value)
             return law
 
@@ -106,7 +109,13 @@ class Law:
         """The most probable value; hidden scales, classes and switches are maximised over, as in the paper."""
         return self.best(a, b)[0]
 
-    def sample(self, key: Array, a: ArrayLike = 0.0, b: ArrayLike = 0.0, shape: tuple[int, ...] | None = None) -> Array:
+    def sample(
+        self,
+        key: Array,
+        a: ArrayLike = 0.0,
+        b: ArrayLike = 0.0,
+        shape: tuple[int, ...] | None = None,
+    ) -> Array:
         """Draw from the tilted law, one value for each element of ``a`` and ``b`` broadcast (or of ``shape``)."""
         a, b = floating(a, b)
         if shape is None:
@@ -147,7 +156,9 @@ class Law:
 
     def located(self) -> Law:
         """The law with a location that is learnt (of what is not an atom), for ``mean="shift"``."""
-        raise ValueError(f"The location of {self!r} cannot be learnt: choose mean='free', 'zero' or 'offset' instead of 'shift'.")
+        raise ValueError(
+            f"The location of {self!r} cannot be learnt: choose mean='free', 'zero' or 'offset' instead of 'shift'."
+        )
 
     def guarded(self: LawType) -> LawType:
         """The law to propose from in Metropolis sampling: itself, kept off degenerate weights."""

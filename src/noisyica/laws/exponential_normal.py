@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from noisyica._array import floating
+from noisyica._jax.arrays import floating
+from noisyica._jax.special import LOG_2PI, once, ratio
 from noisyica.laws.atoms import Normal
 from noisyica.laws.base import Law, Piece, Uniforms, broadcast_double, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size
-from noisyica.special import LOG_2PI, once, ratio
 
 Array = jax.Array
 
@@ -42,7 +42,9 @@ class ExponentialNormal(Law):
         high = jnp.maximum(2 * jnp.log(size) / 3 + 0.6, 0.0) + 3.7
         u = low + (high - low) * ((jnp.arange(200) + 0.5) / 200).reshape((-1,) + (1,) * t.ndim)
         logs = -jnp.exp(u) - 0.5 * jnp.square(size * jnp.exp(-u))
-        value = jax.scipy.special.logsumexp(logs, axis=0) + jnp.log((high - low) / 200) - 0.5 * LOG_2PI
+        value = (
+            jax.scipy.special.logsumexp(logs, axis=0) + jnp.log((high - low) / 200) - 0.5 * LOG_2PI
+        )
         return jnp.where(t == 0, jnp.inf, value).astype(dtype)
 
     @staticmethod
@@ -104,7 +106,9 @@ class ExponentialNormal(Law):
         w = jnp.where(a > 0, jnp.cbrt(size / jnp.maximum(a, 1e-30)), 0.0)
 
         def newton(_: int, w: Array) -> Array:  # from the right of a convex function
-            w = w - (a * w**4 - size * w + 1) / jnp.where(a * w**3 > 0, 4 * a * w**3 - size, jnp.inf)
+            w = w - (a * w**4 - size * w + 1) / jnp.where(
+                a * w**3 > 0, 4 * a * w**3 - size, jnp.inf
+            )
             return jnp.maximum(w, jnp.cbrt(size / jnp.maximum(4 * a, 1e-30)))
 
         w = jax.lax.fori_loop(0, 60, newton, w)
@@ -133,7 +137,9 @@ def _near_mode(a: Array, b2: Array, s0: Array, r0: Array) -> tuple[Array, Array]
         return once(e1 * (lift0 * gain * (e1 + 2) - s0) + 0.5 * jnp.log(gain * square))
 
     centre = s0
-    for _ in range(2):  # towards the mode; any point will do as a reference, a good one gives a tight window
+    for _ in range(
+        2
+    ):  # towards the mode; any point will do as a reference, a good one gives a tight window
         r = 1 / (1 + a * centre * centre)
         pull = once(b2 * centre * centre * r * r)
         slope = once(r - centre + pull)
@@ -150,14 +156,19 @@ def _left_edge(a: Array, b2: Array, q: Array, s0: Array, r0: Array, fall: Array)
     log_width = 0.5 * jnp.log(s0 * s0 * r0)
     below = s0 + q * r0 + fall  # log_width + q - level
     # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2)
-    edge = jnp.minimum(jnp.exp(jnp.minimum(log_width + (q - below) - 0.5, 80.0)), 1 / jnp.sqrt(jnp.maximum(b2, 1e-30)))
+    edge = jnp.minimum(
+        jnp.exp(jnp.minimum(log_width + (q - below) - 0.5, 80.0)),
+        1 / jnp.sqrt(jnp.maximum(b2, 1e-30)),
+    )
     s_low = once(jnp.maximum(jnp.exp(log_width - below), edge))
     # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
     for _ in range(2):
         room = once(below - s_low)
         gained = once(q - room)
         bound = jnp.sqrt(jnp.maximum(gained, 0.0) * (1 / jnp.maximum(a * room, 1e-30)))
-        s_low = once(jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low))
+        s_low = once(
+            jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low)
+        )
     # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1, g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
     kappa = once(a * s0 * s0)
     c = once(q * r0 * kappa)
@@ -188,7 +199,10 @@ def _bent_grid(a: Array, b2: Array, centre: Array, top: Array, left: Array, righ
     # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
     bend = jnp.maximum(_BEND * r_c * jnp.sqrt(r_c), 1e-24)
     # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes
-    tangent, asymptote = left * (1 + bend) * (1 / (1 + 4 * bend)), 0.25 * (left - _BEND + jnp.log(bend))
+    tangent, asymptote = (
+        left * (1 + bend) * (1 / (1 + 4 * bend)),
+        0.25 * (left - _BEND + jnp.log(bend)),
+    )
     low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - _BEND))
     size = grid_size(centre.dtype)
     step = once((right - low) * (1 / size))

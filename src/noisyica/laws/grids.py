@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from noisyica.special import once
+from noisyica._jax.special import once
 
 Array = jax.Array
 
@@ -34,7 +34,9 @@ class Grid(NamedTuple):
     size: int
     step: Array
     node: Callable[[Array], Array]  # weight at a position, counted in steps
-    place: Callable[[Array], Array]  # the value that a position stands for, as a distance from ``centre``
+    place: Callable[
+        [Array], Array
+    ]  # the value that a position stands for, as a distance from ``centre``
     centre: Array
     top: Array  # log of what the weights are relative to
     walk: Callable[[Array], list[Array]]  # the weights at shift + 0, 1, 2, ...

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from noisyica._array import floating
+from noisyica._jax.arrays import floating
+from noisyica._jax.special import LOG_2, once, ratio
 from noisyica.laws.atoms import quotient
 from noisyica.laws.base import Law, Uniforms, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size
 from noisyica.laws.shift import START, Located
-from noisyica.special import LOG_2, once, ratio
 
 Array = jax.Array
 
@@ -53,7 +53,9 @@ class Logistic(Law):
         rest = jnp.maximum(depth - jnp.where(b > 2, 0.5 * a * mode * mode, 0.0), 0.0)
         beyond = ratio(2 * rest, (2 + b) + jnp.sqrt(jnp.square(2 + b) + 2 * a * rest))
         left = once(jnp.where(flat < mode, -flat, -mode - beyond))
-        base = once(jnp.clip(-mode, left, right))  # the point of the window that is nearest to t = 0
+        base = once(
+            jnp.clip(-mode, left, right)
+        )  # the point of the window that is nearest to t = 0
         low, high = -_inverse_cubic(once(base - left)), _inverse_cubic(once(right - base))
         size = grid_size(b.dtype)
         step = once((high - low) * (1 / size))
@@ -100,7 +102,10 @@ class Logistic(Law):
         a, b = floating(a, b)
         size = jnp.abs(b)
         # b - a t = 2 tanh t has its root between (|b| - 2)+ / a and |b| / a: bisect
-        low, high = quotient(jnp.maximum(size - 2, 0.0), a), jnp.where(a > 0, size / jnp.maximum(a, 1e-30), jnp.inf)
+        low, high = (
+            quotient(jnp.maximum(size - 2, 0.0), a),
+            jnp.where(a > 0, size / jnp.maximum(a, 1e-30), jnp.inf),
+        )
         high = jnp.minimum(high, low + jnp.arctanh(jnp.minimum(size / 2, 1 - 1e-7)) + 1e-3)
 
         def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:

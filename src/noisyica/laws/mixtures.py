@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from noisyica._array import floating
+from noisyica._jax.arrays import floating
+from noisyica._jax.special import LOG_2, once
 from noisyica.laws.atoms import Dirac, Normal
 from noisyica.laws.base import Law, Piece, Uniforms, law
 from noisyica.laws.shift import START, Located
-from noisyica.special import LOG_2, once
 
 Array = jax.Array
 
@@ -71,7 +71,9 @@ class Mixture(Law):
     def located(self) -> Mixture:
         if self._slab is None:
             return super().located()  # type: ignore[return-value]
-        return Mixture(tuple(x if isinstance(x, Dirac) else x.located() for x in self.laws), self.weights)
+        return Mixture(
+            tuple(x if isinstance(x, Dirac) else x.located() for x in self.laws), self.weights
+        )
 
     def _log_weights(self) -> list[Array]:
         logs = jnp.log(jnp.asarray(self.weights))
@@ -94,11 +96,19 @@ class Mixture(Law):
         """Log density, and the probability of each law given the value: an atom's point belongs to the atom."""
         at_atom = self._at_atom(t)
         densities = [x.log_density(t) for x in self.laws]
-        return self._log_terms([f if atom else jnp.where(at_atom, -jnp.inf, f) for f, atom in zip(densities, self._atoms(), strict=True)])
+        return self._log_terms(
+            [
+                f if atom else jnp.where(at_atom, -jnp.inf, f)
+                for f, atom in zip(densities, self._atoms(), strict=True)
+            ]
+        )
 
     def _memberships(self, t: Array) -> list[Array]:
         if self._slab is not None:
-            return [(t == x.location if isinstance(x, Dirac) else ~self._at_atom(t)).astype(t.dtype) for x in self.laws]
+            return [
+                (t == x.location if isinstance(x, Dirac) else ~self._at_atom(t)).astype(t.dtype)
+                for x in self.laws
+            ]
         return self._given_value(t)[1]
 
     def log_density(self, t: ArrayLike) -> Array:
@@ -125,7 +135,10 @@ class Mixture(Law):
         if self._slab is None:
             order = list(range(len(self.laws)))
             switch = u[0]
-            logs, draws = [x.log_normaliser(a, b) for x in self.laws], [x.draw(u[1:], a, b) for x in self.laws]
+            logs, draws = (
+                [x.log_normaliser(a, b) for x in self.laws],
+                [x.draw(u[1:], a, b) for x in self.laws],
+            )
             weights = self._log_terms(logs)[1]
         else:
             # The slab comes first, on [0, w): u / w is then a fresh uniform, at full resolution.
@@ -133,9 +146,20 @@ class Mixture(Law):
             order = [self._slab] + [k for k in range(len(self.laws)) if k != self._slab]
             switch = u[slab._switch]
             log_slab, finish = slab._weigh(u, a, b)
-            logs = [log_slab if k == self._slab else x.log_normaliser(a, b) for k, x in enumerate(self.laws)]
-            weights = self._two_weights(logs) if len(logs) == 2 else [once(w) for w in self._log_terms(logs)[1]]
-            fresh = jnp.clip(switch * (1 / jnp.maximum(weights[self._slab], 1e-30)), 1e-30, 1 - np.finfo(b.dtype).epsneg)
+            logs = [
+                log_slab if k == self._slab else x.log_normaliser(a, b)
+                for k, x in enumerate(self.laws)
+            ]
+            weights = (
+                self._two_weights(logs)
+                if len(logs) == 2
+                else [once(w) for w in self._log_terms(logs)[1]]
+            )
+            fresh = jnp.clip(
+                switch * (1 / jnp.maximum(weights[self._slab], 1e-30)),
+                1e-30,
+                1 - np.finfo(b.dtype).epsneg,
+            )
             draws = [finish(once(fresh))] + [self.laws[k].draw((), a, b) for k in order[1:]]
         result = draws[-1]
         bounds = list(itertools.accumulate((weights[k] for k in order[:-1]), jnp.add))
@@ -156,11 +180,19 @@ class Mixture(Law):
 
     def pieces(self) -> list[Piece]:
         kinks = not any(self._atoms())  # where there is an atom, zero is taken care of
-        return [x for law in self.laws for x in law.pieces() if kinks or x.free or isinstance(law, Dirac)]
+        return [
+            x
+            for law in self.laws
+            for x in law.pieces()
+            if kinks or x.free or isinstance(law, Dirac)
+        ]
 
     def statistics(self, t: Array) -> Any:
         shares = tuple(self._memberships(t))
-        inner = tuple(jax.tree.map(functools.partial(jnp.multiply, m), x.statistics(t)) for x, m in zip(self.laws, shares, strict=True))
+        inner = tuple(
+            jax.tree.map(functools.partial(jnp.multiply, m), x.statistics(t))
+            for x, m in zip(self.laws, shares, strict=True)
+        )
         return shares, inner
 
     def mstep(self, statistics: Any) -> Mixture:
@@ -169,7 +201,10 @@ class Mixture(Law):
         return Mixture(laws, keep_inside(jnp.stack(counts, -1)))
 
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
-        found = [(m, *x.scale_statistics(t)) for x, m in zip(self.laws, self._memberships(t), strict=True)]
+        found = [
+            (m, *x.scale_statistics(t))
+            for x, m in zip(self.laws, self._memberships(t), strict=True)
+        ]
         return _total(m * x for m, x, _ in found), _total(m * one for m, _, one in found)
 
     def guarded(self) -> Mixture:
@@ -217,7 +252,9 @@ class SymmetricNormals(Law):
     def _tilted(self, a: Array, b: Array) -> tuple[Array, list[Array]]:
         """Log normaliser, and posterior weights of the classes; what classes have in common is left out of the latter."""
         shrink = 1 / (1 + a)
-        total, weights = _normalise([w + (b - 0.5 * a * m) * m * shrink for m, w in self._classes()])
+        total, weights = _normalise(
+            [w + (b - 0.5 * a * m) * m * shrink for m, w in self._classes()]
+        )
         return total + 0.5 * b * b * shrink - 0.5 * jnp.log1p(a), weights
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
@@ -267,17 +304,24 @@ class SymmetricNormals(Law):
     def statistics(self, t: Array) -> Any:
         r = self._responsibilities(t)
         pairs = list(zip(r[1::2], r[2::2], strict=True))
-        return (r[0], *(up + down for up, down in pairs)), tuple((up - down) * t for up, down in pairs)
+        return (r[0], *(up + down for up, down in pairs)), tuple(
+            (up - down) * t for up, down in pairs
+        )
 
     def mstep(self, statistics: Any) -> SymmetricNormals:
         counts, sums = (jnp.stack(terms, -1) for terms in statistics)
         return SymmetricNormals(sums / jnp.maximum(counts[..., 1:], 1e-12), keep_inside(counts))
 
     def score(self, t: Array) -> Array:
-        return _total(x * (t - m) for x, (m, _) in zip(self._responsibilities(t), self._classes(), strict=True))
+        return _total(
+            x * (t - m)
+            for x, (m, _) in zip(self._responsibilities(t), self._classes(), strict=True)
+        )
 
     def located(self) -> Located:
-        return Located(self, START, 1.0)  # a mixture holds no more information than its classes: the step is on the safe side
+        return Located(
+            self, START, 1.0
+        )  # a mixture holds no more information than its classes: the step is on the safe side
 
 
 def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
@@ -285,7 +329,11 @@ def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
     weights = counts / jnp.maximum(counts.sum(-1, keepdims=True), 1e-30)
     low = weights < floor
     rest = jnp.where(low, 0.0, weights)
-    rest = rest * (1 - floor * low.sum(-1, keepdims=True)) / jnp.maximum(rest.sum(-1, keepdims=True), 1e-30)
+    rest = (
+        rest
+        * (1 - floor * low.sum(-1, keepdims=True))
+        / jnp.maximum(rest.sum(-1, keepdims=True), 1e-30)
+    )
     return jnp.where(low, floor, rest)
 
 

@@ -12,14 +12,16 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from noisyica._array import floating
+from noisyica._jax.arrays import floating
+from noisyica._jax.special import LOG_2
 from noisyica.laws.base import Law, Uniforms, broadcast_double, law
-from noisyica.special import LOG_2
 
 Array = jax.Array
 
 
-def _zoom(log_weight: Callable[[Array], Array], low: float, high: float, shape: tuple[int, ...]) -> tuple[Array, Array]:
+def _zoom(
+    log_weight: Callable[[Array], Array], low: float, high: float, shape: tuple[int, ...]
+) -> tuple[Array, Array]:
     """The window outside which a unimodal log weight is 40 nats below its peak, found by repeated magnification."""
     count = 24
     fractions = jnp.arange(count + 1).reshape((-1,) + (1,) * len(shape)) / count
@@ -103,7 +105,9 @@ class LogDensity(_Gridded):
         return self.function(t) - (self._log_integral(0.0, 0.0) - LOG_2).astype(t.dtype)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
-        return (self._log_integral(a, b) - self._log_integral(0.0, 0.0)).astype(floating(a, b)[1].dtype)
+        return (self._log_integral(a, b) - self._log_integral(0.0, 0.0)).astype(
+            floating(a, b)[1].dtype
+        )
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b, dtype = broadcast_double(a, b)
@@ -155,7 +159,9 @@ class ScaleMixture(_Gridded):
         low, high = _zoom(weight, self.low, self.high, t.shape)
         k = (jnp.arange(4 * self.count) + 0.5).reshape((-1,) + (1,) * t.ndim) / (4 * self.count)
         logs = weight(low + k * (high - low))
-        return (jax.scipy.special.logsumexp(logs, axis=0) + jnp.log((high - low) / (4 * self.count))).astype(dtype)
+        return (
+            jax.scipy.special.logsumexp(logs, axis=0) + jnp.log((high - low) / (4 * self.count))
+        ).astype(dtype)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         return self._log_integral(a, b)
@@ -172,7 +178,9 @@ class ScaleMixture(_Gridded):
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         a, b, dtype = broadcast_double(a, b)
         s = jnp.exp(self._pick(u, a, b))
-        return (s * self.base.draw(tuple(x.astype(b.dtype) for x in u[2:]), a * s * s, b * s)).astype(dtype)
+        return (
+            s * self.base.draw(tuple(x.astype(b.dtype) for x in u[2:]), a * s * s, b * s)
+        ).astype(dtype)
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b, dtype = broadcast_double(a, b)
@@ -184,7 +192,9 @@ class ScaleMixture(_Gridded):
         v = jnp.linspace(-45.0, 45.0, 721).reshape((-1,) + (1,) * b.ndim)
         coarse = v[jnp.argmin(objective(v), 0), ...].reshape(b.shape)
 
-        def narrow(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:  # golden section about the best node
+        def narrow(
+            _: int, ends: tuple[Array, Array]
+        ) -> tuple[Array, Array]:  # golden section about the best node
             low, high = ends
             left, right = low + 0.381966 * (high - low), low + 0.618034 * (high - low)
             down = objective(left) < objective(right)
@@ -194,7 +204,10 @@ class ScaleMixture(_Gridded):
         s = jnp.exp(0.5 * (low + high))
         t = s * self.base.best(a * s * s, b * s)[0]
         value = objective(0.5 * (low + high))
-        nothing = self.scale.penalty(jnp.zeros_like(s)) + self.base.best(jnp.zeros_like(a), jnp.zeros_like(b))[1]
+        nothing = (
+            self.scale.penalty(jnp.zeros_like(s))
+            + self.base.best(jnp.zeros_like(a), jnp.zeros_like(b))[1]
+        )
         return (
             jnp.where(value < nothing, t, 0.0).astype(dtype),
             jnp.minimum(value, nothing).astype(dtype),
@@ -205,5 +218,7 @@ class ScaleMixture(_Gridded):
         v = jnp.linspace(-45.0, 45.0, 7201).reshape((-1,) + (1,) * t.ndim)
         s = jnp.exp(v)
         value = (self.scale.penalty(s) + self.base.penalty(t / s)).min(0)
-        nothing = self.scale.penalty(0.0) + self.base.best(0.0, 0.0)[1]  # a scale of zero leaves the base free
+        nothing = (
+            self.scale.penalty(0.0) + self.base.best(0.0, 0.0)[1]
+        )  # a scale of zero leaves the base free
         return jnp.where(t == 0, jnp.minimum(value, nothing), value).astype(dtype)

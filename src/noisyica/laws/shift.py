@@ -69,7 +69,10 @@ class Shift(Law):
         return self.law.penalty(jnp.asarray(t) - self.by)
 
     def pieces(self) -> list[Piece]:
-        return [x._replace(slope=x.slope + x.precision * self.by, location=x.location + self.by) for x in self.law.pieces()]
+        return [
+            x._replace(slope=x.slope + x.precision * self.by, location=x.location + self.by)
+            for x in self.law.pieces()
+        ]
 
     @property
     def convex(self) -> bool:
@@ -114,7 +117,11 @@ class Located(Shift):
 
     def statistics(self, t: Array) -> Any:
         z = t - self.by
-        return self.law.statistics(z), self.by + self.law.score(z) / self.information, jnp.ones_like(t)
+        return (
+            self.law.statistics(z),
+            self.by + self.law.score(z) / self.information,
+            jnp.ones_like(t),
+        )
 
     def mstep(self, statistics: Any) -> Located:
         inner, total, count = statistics

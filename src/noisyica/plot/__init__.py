@@ -3,4 +3,12 @@
 from noisyica.plot.fits import activation, convergence, selection, stability
 from noisyica.plot.rows import components, overview, reconstruction
 
-__all__ = ["activation", "components", "convergence", "overview", "reconstruction", "selection", "stability"]
+__all__ = [
+    "activation",
+    "components",
+    "convergence",
+    "overview",
+    "reconstruction",
+    "selection",
+    "stability",
+]

@@ -6,16 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisyica.marginal import marginal
+from noisyica.analysis.marginal import marginal
 from noisyica.posterior import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from noisyica.analysis.selection import Selection
     from noisyica.estimator import NoisyICA
-    from noisyica.selection import Selection
 
-FIXED = ("iteration", "n_components", "noise_variance", "column_norms", "gaussian_log_likelihood", "returns")
+FIXED = (
+    "iteration",
+    "n_components",
+    "noise_variance",
+    "column_norms",
+    "gaussian_log_likelihood",
+    "returns",
+)
 """What every history has; the rest are the prior's parameters."""
 ROWS = 2000
 """The posterior of at most so many rows is drawn from."""
@@ -120,7 +127,9 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     if (prior.probability_on < 1).any() and (draws == 0).any():
         axes.bar(np.arange(p), (draws != 0).mean(0), width=0.7, label="posterior")
         for j, on in enumerate(prior.probability_on):
-            axes.hlines(on, j - 0.5, j + 0.5, color="black", linewidth=1.2, label="prior" if j == 0 else "_")
+            axes.hlines(
+                on, j - 0.5, j + 0.5, color="black", linewidth=1.2, label="prior" if j == 0 else "_"
+            )
         axes.set_ylim(0, 1)
         axes.set_ylabel("share of rows in which it is on")
         _legend_above(axes)
@@ -146,9 +155,13 @@ def _draws(ica: NoisyICA, values: Any) -> np.ndarray:
         found = np.asarray(values)
         if found.ndim == 2 and found.shape[1] == d:
             some = found[:: -(-len(found) // ROWS)]
-            return ica.model_.posterior_sample(some, n_draws=50, n_warmup=50, random_state=0).reshape(-1, p)
+            return ica.model_.posterior_sample(
+                some, n_draws=50, n_warmup=50, random_state=0
+            ).reshape(-1, p)
     if found.ndim != 2 or found.shape[1] != p:
-        raise ValueError(f"values must be rows of X ({d} columns) or coefficients ({p} columns); got shape {found.shape}.")
+        raise ValueError(
+            f"values must be rows of X ({d} columns) or coefficients ({p} columns); got shape {found.shape}."
+        )
     return found
 
 
@@ -177,7 +190,15 @@ def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
     axes.axhspan(0.9, 1, color="C2", alpha=0.12, zorder=0, label="above 0.9")
     axes.vlines(np.arange(p), found.min(0), found.max(0), color="0.7", linewidth=1)
     for i, run in enumerate(found):
-        axes.plot(np.arange(p), run, "o", markersize=4, color="C0", alpha=0.6, label="a run" if i == 0 else None)
+        axes.plot(
+            np.arange(p),
+            run,
+            "o",
+            markersize=4,
+            color="C0",
+            alpha=0.6,
+            label="a run" if i == 0 else None,
+        )
     axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
     axes.set_xlim(-0.7, p - 0.3)
     axes.set_ylim(min(0.5, float(found.min()) - 0.05), 1.01)
@@ -204,13 +225,39 @@ def selection(result: Selection, axes: Axes | None = None) -> Axes:
     value = table["log_likelihood"] if held else table[result.criterion]
     for name in dict.fromkeys(table["prior"]):
         mine = table["prior"] == name
-        error = table["behind_error"][mine] if held else None  # of the difference from the best, which is what is compared
-        axes.errorbar(table["n_components"][mine], value[mine], error, marker="o", markersize=4, capsize=3, label=str(name))
+        error = (
+            table["behind_error"][mine] if held else None
+        )  # of the difference from the best, which is what is compared
+        axes.errorbar(
+            table["n_components"][mine],
+            value[mine],
+            error,
+            marker="o",
+            markersize=4,
+            capsize=3,
+            label=str(name),
+        )
     best = int(np.nanargmax(value) if held else np.nanargmin(value))
-    axes.plot(table["n_components"][best], value[best], "o", markersize=13, fillstyle="none", color="black", label="chosen")
+    axes.plot(
+        table["n_components"][best],
+        value[best],
+        "o",
+        markersize=13,
+        fillstyle="none",
+        color="black",
+        label="chosen",
+    )
     axes.set_xlabel("number of components")
-    axes.set_ylabel("mean log likelihood of held-out rows" if held else f"{result.criterion.upper()} (the lower the better)")
-    axes.set_xticks(np.unique(table["n_components"]) if np.ptp(table["n_components"]) <= 20 else axes.get_xticks())
+    axes.set_ylabel(
+        "mean log likelihood of held-out rows"
+        if held
+        else f"{result.criterion.upper()} (the lower the better)"
+    )
+    axes.set_xticks(
+        np.unique(table["n_components"])
+        if np.ptp(table["n_components"]) <= 20
+        else axes.get_xticks()
+    )
     axes.legend(title="prior", fontsize=8)
     return axes
 

@@ -31,7 +31,9 @@ class Scale(NamedTuple):
 def plain_scale(values: np.ndarray, layout: Layout) -> Scale:
     """For rows of data: from their smallest to their largest value."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    return Scale(low, high if high > low else low + 1.0, "viridis" if isinstance(layout, Mesh) else "gray")
+    return Scale(
+        low, high if high > low else low + 1.0, "viridis" if isinstance(layout, Mesh) else "gray"
+    )
 
 
 def signed_scale(values: np.ndarray) -> Scale:
@@ -45,13 +47,21 @@ def find_layout(d: int, layout: Layout | None, image_shape: tuple[int, ...] | No
     if layout is not None and image_shape is not None:
         raise ValueError("Give a layout or image_shape, not both.")
     if image_shape is not None:
-        if len(image_shape) not in (2, 3) or int(np.prod(image_shape)) != d or (len(image_shape) == 3 and image_shape[2] != 3):
-            raise ValueError(f"image_shape {image_shape} does not hold the {d} columns of the data: give (height, width) with product {d}.")
+        if (
+            len(image_shape) not in (2, 3)
+            or int(np.prod(image_shape)) != d
+            or (len(image_shape) == 3 and image_shape[2] != 3)
+        ):
+            raise ValueError(
+                f"image_shape {image_shape} does not hold the {d} columns of the data: give (height, width) with product {d}."
+            )
         return Images(np.array(image_shape))
     if layout is None:
         return Lines(np.array([f"column{j}" for j in range(d)]))
     if layout.size != d:
-        raise ValueError(f"The layout ({type(layout).__name__}) is of {layout.size} columns, but there are {d}: give that of these data.")
+        raise ValueError(
+            f"The layout ({type(layout).__name__}) is of {layout.size} columns, but there are {d}: give that of these data."
+        )
     return layout
 
 
@@ -87,7 +97,14 @@ def draw(axes: Axes, values: np.ndarray, layout: Layout, scale: Scale, title: st
 def _lines(axes: Axes, values: np.ndarray, layout: Lines, scale: Scale) -> None:
     places, few = np.arange(len(values)), len(values) <= FEW_COLUMNS
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    axes.plot(places, values, linewidth=1, marker="o" if few else None, markersize=3, color="C3" if scale.signed else "C0")
+    axes.plot(
+        places,
+        values,
+        linewidth=1,
+        marker="o" if few else None,
+        markersize=3,
+        color="C3" if scale.signed else "C0",
+    )
     margin = 0.05 * (scale.high - scale.low)
     axes.set_ylim(scale.low - margin, scale.high + margin)
     axes.tick_params(labelsize=6, length=2)
@@ -110,11 +127,23 @@ def mosaic(layout: Volume, values: np.ndarray) -> np.ndarray:
     for axis in (2, 1, 0):
         across, up = (k for k in range(3) if k != axis)
         panel = np.take(volume, where[axis], axis)  # (across, up)
-        wide, tall = (max(1, round(panel.shape[i] * sizes[k] / sizes.min())) for i, k in enumerate((across, up)))
-        columns, rows = (np.arange(m) * s // m for m, s in ((wide, panel.shape[0]), (tall, panel.shape[1])))
+        wide, tall = (
+            max(1, round(panel.shape[i] * sizes[k] / sizes.min()))
+            for i, k in enumerate((across, up))
+        )
+        columns, rows = (
+            np.arange(m) * s // m for m, s in ((wide, panel.shape[0]), (tall, panel.shape[1]))
+        )
         panels.append(panel[columns][:, rows].T[::-1])
     height = max(len(panel) for panel in panels)
-    padded = [np.pad(p, (((height - len(p)) // 2, (height - len(p) + 1) // 2), (0, 1)), constant_values=np.nan) for p in panels]
+    padded = [
+        np.pad(
+            p,
+            (((height - len(p)) // 2, (height - len(p) + 1) // 2), (0, 1)),
+            constant_values=np.nan,
+        )
+        for p in panels
+    ]
     return np.concatenate(padded, 1)
 
 
@@ -152,17 +181,25 @@ def _mesh(axes: Axes, values: np.ndarray, layout: Mesh, scale: Scale) -> None:
 
     points = upright(layout.vertices)
     width, height = np.ptp(points, 0)[:2]
-    colours = colormaps[scale.cmap].with_extremes(bad="0.6")(Normalize(scale.low, scale.high)(np.ma.masked_invalid(values)))
+    colours = colormaps[scale.cmap].with_extremes(bad="0.6")(
+        Normalize(scale.low, scale.high)(np.ma.masked_invalid(values))
+    )
     for side in (0, 1):
         seen = points * (1 if side == 0 else np.array([-1, 1, -1]))
         corners = seen[layout.faces]
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        light = np.abs(normals @ np.array([0.3, 0.5, 0.81])) / np.maximum(np.linalg.norm(normals, axis=1), 1e-300)
+        light = np.abs(normals @ np.array([0.3, 0.5, 0.81])) / np.maximum(
+            np.linalg.norm(normals, axis=1), 1e-300
+        )
         shade = colours[layout.faces].mean(1)
         shade[:, :3] *= (0.45 + 0.55 * light)[:, None]
         order = np.argsort(corners[:, :, 2].mean(1))
         flat = corners[order, :, :2] + [1.05 * width * side, 0]
-        axes.add_collection(PolyCollection(list(flat), facecolors=shade[order], edgecolors=shade[order], linewidths=0.3))
+        axes.add_collection(
+            PolyCollection(
+                list(flat), facecolors=shade[order], edgecolors=shade[order], linewidths=0.3
+            )
+        )
     axes.set_xlim(-0.52 * width, 1.57 * width)
     axes.set_ylim(-0.53 * height, 0.53 * height)
     axes.set_aspect("equal")

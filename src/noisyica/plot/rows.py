@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisyica.analysis.offsets import offsets
 from noisyica.data import Images, Layout, Lines
-from noisyica.offsets import offsets
 from noisyica.plot.layouts import Scale, aspect, draw, find_layout, plain_scale, signed_scale
 
 if TYPE_CHECKING:
@@ -56,13 +56,21 @@ def components(
     layout = find_layout(values.shape[1], layout, image_shape)
     scale = signed_scale(values)
     if not fitted:
-        return _grid([(row, scale, str(j)) for j, row in enumerate(values)], layout, columns, figure)
-    pictures = [(row, scale, f"{j}: {100 * ica.explained_variance_ratio_[j]:.1f} %") for j, row in enumerate(values)]
+        return _grid(
+            [(row, scale, str(j)) for j, row in enumerate(values)], layout, columns, figure
+        )
+    pictures = [
+        (row, scale, f"{j}: {100 * ica.explained_variance_ratio_[j]:.1f} %")
+        for j, row in enumerate(values)
+    ]
     if ica.mean_.any():  # there is none with an offset or a shift
         pictures.insert(0, (ica.mean_, plain_scale(ica.mean_, layout), "mean"))
     figure = _grid(pictures, layout, columns, figure)
     figure.suptitle(
-        "Mean, and components (share of the variance)" if ica.mean_.any() else "Components (share of the variance)", fontsize=10
+        "Mean, and components (share of the variance)"
+        if ica.mean_.any()
+        else "Components (share of the variance)",
+        fontsize=10,
     )
     return figure
 
@@ -113,18 +121,35 @@ def reconstruction(
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_
     order = np.argsort(-np.square(parts).sum(2), axis=1)[:, :n_parts]
-    plain = plain_scale(np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y, layout)  # the colours of the data
-    signed = signed_scale(np.concatenate([(Y - fitted)[:, None], np.take_along_axis(parts, order[:, :, None], 1)], 1))
+    plain = plain_scale(
+        np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y, layout
+    )  # the colours of the data
+    signed = signed_scale(
+        np.concatenate([(Y - fitted)[:, None], np.take_along_axis(parts, order[:, :, None], 1)], 1)
+    )
     pictures: list[Picture] = []
     for i, row in enumerate(chosen):
-        pictures += [(Y[i], plain, f"row {row}"), (fitted[i], plain, "reconstruction"), (Y[i] - fitted[i], signed, "residual")]
+        pictures += [
+            (Y[i], plain, f"row {row}"),
+            (fitted[i], plain, "reconstruction"),
+            (Y[i] - fitted[i], signed, "residual"),
+        ]
         pictures += [(parts[i, j], signed, f"{j}: {beta[i, j]:+.2f}") for j in order[i]]
     figure = _grid(pictures, layout, 3 + order.shape[1], figure)
-    figure.suptitle("Rows, what the components make of them, and the largest contributions (coefficient)", fontsize=10)
+    figure.suptitle(
+        "Rows, what the components make of them, and the largest contributions (coefficient)",
+        fontsize=10,
+    )
     return figure
 
 
-def overview(ica: NoisyICA, X: Any, image_shape: tuple[int, int] | None = None, n_rows: int = 5, columns: int = 10) -> Any:
+def overview(
+    ica: NoisyICA,
+    X: Any,
+    image_shape: tuple[int, int] | None = None,
+    n_rows: int = 5,
+    columns: int = 10,
+) -> Any:
     """The mean and the components as images, then a few rows of X with their reconstructions.
 
     Parameters
@@ -171,7 +196,9 @@ def _grid(pictures: list[Picture], layout: Layout, columns: int | None, figure: 
     from matplotlib.figure import Figure
 
     if columns is None:
-        columns = -(-len(pictures) // -(-len(pictures) // _fitting(layout)))  # lines of the same length, as far as that goes
+        columns = -(
+            -len(pictures) // -(-len(pictures) // _fitting(layout))
+        )  # lines of the same length, as far as that goes
     lines = -(-len(pictures) // columns)
     if figure is None:
         figure = Figure(figsize=_size(layout, columns, lines), layout="constrained")

@@ -40,7 +40,12 @@ from noisyica.priors.named import (
 from noisyica.priors.offset import MEAN_FIELD_ROUNDS, Offset
 from noisyica.priors.plain import from_plain, to_plain
 from noisyica.priors.table import TABLE, get
-from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, SingleScaleTernaryOffset, TernaryState
+from noisyica.priors.ternary import (
+    TERNARY_STATES,
+    SingleScaleTernary,
+    SingleScaleTernaryOffset,
+    TernaryState,
+)
 
 __all__ = [
     "MEAN_FIELD_ROUNDS",

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisyica import laws
-from noisyica.special import eliminate
+from noisyica._jax.special import eliminate
 
 Array = jax.Array
 Self = TypeVar("Self", bound="Prior")
@@ -43,7 +43,9 @@ class Prior:
     parameter_names: ClassVar[tuple[str, ...]] = ()
     has_offset: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    plain: ClassVar[bool] = False  # whether its kernels are simple enough to be compiled quickly (noisyica._array.Compiled)
+    plain: ClassVar[bool] = (
+        False  # whether its kernels are simple enough to be compiled quickly (noisyica._jax.arrays.Compiled)
+    )
     starts: ClassVar[tuple[str, ...]] = ("fastica",)  # what init="auto" tries
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Any:
@@ -151,7 +153,9 @@ class Prior:
 
     def shifted(self: Self) -> Self:
         """The prior with a common location of its coefficients (where they are on), to be learnt."""
-        raise ValueError(f"mean='shift' is not for {self!r}, whose coefficients have no location: choose 'free', 'zero' or 'offset'.")
+        raise ValueError(
+            f"mean='shift' is not for {self!r}, whose coefficients have no location: choose 'free', 'zero' or 'offset'."
+        )
 
     def for_components(self: Self, p: int) -> Self:
         """The prior of p components (of which only those with parameters for each component depend on p)."""
@@ -190,7 +194,11 @@ REGISTRY: dict[str, type[Prior]] = {}
 def _short(value: np.ndarray) -> str:
     if value.ndim > 1:
         return f"array of shape {value.shape}"
-    return f"{value:.4g}" if value.ndim == 0 else "(" + ", ".join(f"{x:.4g}" for x in value) + ("," if value.size == 1 else "") + ")"
+    return (
+        f"{value:.4g}"
+        if value.ndim == 0
+        else "(" + ", ".join(f"{x:.4g}" for x in value) + ("," if value.size == 1 else "") + ")"
+    )
 
 
 def as_pytree(*fields: str, static: str | None = None) -> Any:
@@ -198,7 +206,9 @@ def as_pytree(*fields: str, static: str | None = None) -> Any:
 
     def decorate(cls: type[Prior]) -> type[Prior]:
         def flatten(prior: Prior) -> tuple[tuple[Any, ...], Any]:
-            return tuple(getattr(prior, f) for f in fields), getattr(prior, static) if static else None
+            return tuple(getattr(prior, f) for f in fields), getattr(
+                prior, static
+            ) if static else None
 
         def unflatten(structure: Any, children: Sequence[Any]) -> Prior:
             prior = object.__new__(cls)

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica import laws, pieces
-from noisyica._array import uniforms
+from noisyica import laws
+from noisyica._jax.arrays import uniforms
 from noisyica.laws import Law
+from noisyica.priors import pieces
 from noisyica.priors.base import Channel, OffsetState, Prior, as_pytree, ridge
 
 Array = jax.Array
@@ -40,11 +41,15 @@ class Independent(Prior):
 
     law: Law  # where parameters are not shared and p is known, its leaves have a leading axis of length p
     components: int | None  # None: shared; 0: not shared, p not known yet; else p
-    known_variance: ClassVar[float | None] = None  # of a symmetric law without parameters: saves computing it
+    known_variance: ClassVar[float | None] = (
+        None  # of a symmetric law without parameters: saves computing it
+    )
 
     def __init__(self, law: Law, shared: bool = True) -> None:
         if not isinstance(law, Law):
-            raise TypeError(f"law must be an object of noisyica.laws, such as Laplace(); got {law!r}.")
+            raise TypeError(
+                f"law must be an object of noisyica.laws, such as Laplace(); got {law!r}."
+            )
         self.law = law
         self.components = None if shared or not jax.tree.leaves(law) else 0
 
@@ -52,9 +57,14 @@ class Independent(Prior):
 
     def for_components(self, p: int) -> Independent:
         if self.components == 0:
-            return self._with(jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], p, 0), self.law), p)
+            return self._with(
+                jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], p, 0), self.law),
+                p,
+            )
         if self.components not in (None, p):
-            raise ValueError(f"The prior has parameters for {self.components} components, but there are {p}.")
+            raise ValueError(
+                f"The prior has parameters for {self.components} components, but there are {p}."
+            )
         return self
 
     def reordered(self, order: np.ndarray) -> Independent:
@@ -68,7 +78,11 @@ class Independent(Prior):
 
     def _whole(self) -> Law:
         """The law whose answers to arrays (p, n) are those of each component's law to its row."""
-        return jax.tree.map(lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law) if self.components else self.law
+        return (
+            jax.tree.map(lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law)
+            if self.components
+            else self.law
+        )
 
     def _each(self, ask: Any, *args: Any) -> Any:
         """``ask(law, *args)`` of the law, or of each component's law (a leading axis, of the arguments, too)."""
@@ -142,7 +156,9 @@ class Independent(Prior):
 
         def site(mean: Array, x: Any) -> tuple[Array, None]:
             j, row, c = x
-            return mean.at[j].set(self._at(j).moments(a[j], c - row @ mean + a[j] * mean[j])[0]), None
+            return mean.at[j].set(
+                self._at(j).moments(a[j], c - row @ mean + a[j] * mean[j])[0]
+            ), None
 
         def sweep(_: int, mean: Array) -> Array:
             return lax.scan(site, mean, (jnp.arange(len(G)), G, channel.c))[0]
@@ -190,23 +206,41 @@ class Independent(Prior):
         return jax.tree.map(total, self._whole().statistics(latent))
 
     def mstep(self, statistics: Any) -> Independent:
-        return self._with(self._each(lambda law, sums: law.mstep(sums), statistics), self.components)
+        return self._with(
+            self._each(lambda law, sums: law.mstep(sums), statistics), self.components
+        )
 
     def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
         law = self._whole()
         if self.smooth:
             score = law.score(latent)
             weighted = score * weight
-            return weighted @ latent.T, (weighted * score).sum(-1), jnp.full(latent.shape[:1], weight.sum()), weighted.sum(-1)
+            return (
+                weighted @ latent.T,
+                (weighted * score).sum(-1),
+                jnp.full(latent.shape[:1], weight.sum()),
+                weighted.sum(-1),
+            )
         # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
         scale, count = (terms @ weight for terms in law.scale_statistics(latent))
         signs = jnp.sign(latent) * weight
         total = weight.sum()
         H = signs @ latent.T
         size = jnp.diag(H) / total + 1e-12
-        centred = H - jnp.outer(signs.sum(-1), latent @ weight) / total  # a location is not a dependence
-        H = jnp.where(jnp.eye(len(size), dtype=bool), total * scale / jnp.maximum(count, 1e-12), centred / size[:, None])
-        return H, total * (count / total) / (size * size), jnp.full_like(count, total), jnp.zeros_like(count)
+        centred = (
+            H - jnp.outer(signs.sum(-1), latent @ weight) / total
+        )  # a location is not a dependence
+        H = jnp.where(
+            jnp.eye(len(size), dtype=bool),
+            total * scale / jnp.maximum(count, 1e-12),
+            centred / size[:, None],
+        )
+        return (
+            H,
+            total * (count / total) / (size * size),
+            jnp.full_like(count, total),
+            jnp.zeros_like(count),
+        )
 
     def transform(self, latent: Array, W: Array, shift: Array) -> Array:
         return W @ latent + shift[:, None]
@@ -239,7 +273,9 @@ class Independent(Prior):
     def parameters(self) -> dict[str, np.ndarray]:
         if type(self) is not Independent:
             location = self.law.location
-            return super().parameters | ({} if location is None else {"shift": np.asarray(location, float)})
+            return super().parameters | (
+                {} if location is None else {"shift": np.asarray(location, float)}
+            )
         return {
             "".join(str(k) for k in path).strip("."): np.asarray(leaf, float)
             for path, leaf in jax.tree_util.tree_flatten_with_path(self.law)[0]
@@ -247,7 +283,11 @@ class Independent(Prior):
 
     def __repr__(self) -> str:
         own = "" if self.components is None else ", shared=False"
-        return f"Independent(law={self.law!r}{own})" if type(self) is Independent else super().__repr__()
+        return (
+            f"Independent(law={self.law!r}{own})"
+            if type(self) is Independent
+            else super().__repr__()
+        )
 
 
 @jax.jit

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from noisyica import laws
-from noisyica.laws import Dirac, ExponentialNormal, FreeNormal, Law, Mixture, Normal, SymmetricNormals
+from noisyica.laws import (
+    Dirac,
+    ExponentialNormal,
+    FreeNormal,
+    Law,
+    Mixture,
+    Normal,
+    SymmetricNormals,
+)
 from noisyica.priors.base import as_pytree, probability
 from noisyica.priors.independent import Independent
 
@@ -72,7 +80,11 @@ class GaussianMixture(_Named):
     parameter_names: ClassVar[tuple[str, ...]] = ("means", "weights")
 
     def __init__(
-        self, means: Sequence[float] = (2.0,), weights: Sequence[float] = (0.5, 0.5), shared: bool = True, symmetric: bool = True
+        self,
+        means: Sequence[float] = (2.0,),
+        weights: Sequence[float] = (0.5, 0.5),
+        shared: bool = True,
+        symmetric: bool = True,
     ) -> None:
         m, w = np.atleast_1d(np.asarray(means, float)), np.asarray(weights, float)
         if m.ndim != 1 or w.shape != (m.size + 1,):
@@ -80,20 +92,33 @@ class GaussianMixture(_Named):
                 f"GaussianMixture takes K means and K + 1 weights (the first for the class at 0); got {m.size} means and {w.size} weights."
             )
         if not (np.isfinite(m).all() and (w >= 0).all() and abs(w.sum() - 1) < 1e-6):
-            raise ValueError(f"GaussianMixture needs finite means and weights >= 0 that sum to one; got means={means}, weights={weights}.")
-        law = SymmetricNormals(m, w) if symmetric else Mixture((Normal(), *(FreeNormal(mean) for mean in m)), w)
+            raise ValueError(
+                f"GaussianMixture needs finite means and weights >= 0 that sum to one; got means={means}, weights={weights}."
+            )
+        law = (
+            SymmetricNormals(m, w)
+            if symmetric
+            else Mixture((Normal(), *(FreeNormal(mean) for mean in m)), w)
+        )
         super().__init__(law, shared)
 
     @property
     def starts(self) -> tuple[str, ...]:  # type: ignore[override]
         # with classes of their own, components lose them from a poor start
-        return ("fastica",) if self.components is None else ("fastica", "pca", "rotation", "rotation")
+        return (
+            ("fastica",) if self.components is None else ("fastica", "pca", "rotation", "rotation")
+        )
 
     @property
     def means(self) -> np.ndarray:
         """m_1 .. m_K, of each component (a leading axis) where they are not shared."""
         law = self._normals
-        return np.asarray(law.means if isinstance(law, SymmetricNormals) else np.stack([x.mean for x in law.laws[1:]], -1), float)
+        return np.asarray(
+            law.means
+            if isinstance(law, SymmetricNormals)
+            else np.stack([x.mean for x in law.laws[1:]], -1),
+            float,
+        )
 
     @property
     def weights(self) -> np.ndarray:
@@ -134,7 +159,11 @@ class BernoulliGaussian(_Censored):
         return float(self.law.laws[1].mean)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        fixed = f", shift={self.shift:.4g}" if self.components is None and self.law.location is None and self.shift else ""
+        fixed = (
+            f", shift={self.shift:.4g}"
+            if self.components is None and self.law.location is None and self.shift
+            else ""
+        )
         return super().__repr__()[:-1] + fixed + ")"
 
 

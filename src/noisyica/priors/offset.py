@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from noisyica import laws
-from noisyica._array import split, uniforms
+from noisyica._jax.arrays import split, uniforms
 from noisyica.laws import Law
 from noisyica.priors.base import Channel, OffsetState, Prior, as_pytree
 
@@ -46,13 +46,17 @@ class Offset(Prior):
     offset_scale: ArrayLike
 
     def __init__(self, prior: str | Prior | Law, offset_scale: float = 1.0) -> None:
-        from noisyica.priors.table import get  # here, since priors with an offset are in the table, too
+        from noisyica.priors.table import (
+            get,
+        )  # here, since priors with an offset are in the table, too
 
         self.prior = get(prior)
         if self.prior.has_offset:
             raise ValueError(f"{self.prior!r} has an offset already.")
         if not (np.isfinite(offset_scale) and offset_scale > 0):
-            raise ValueError(f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}.")
+            raise ValueError(
+                f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}."
+            )
         self.offset_scale = float(offset_scale)
 
     def _with(self: OffsetType, prior: Prior, offset_scale: ArrayLike) -> OffsetType:
@@ -90,7 +94,9 @@ class Offset(Prior):
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> OffsetState:
         keys, zero = split(key, 2), jnp.zeros((), dtype)
-        return OffsetState(self.prior.start(keys[0], p, n, dtype), self._law().sample(keys[1], zero, zero, (n,)))
+        return OffsetState(
+            self.prior.start(keys[0], p, n, dtype), self._law().sample(keys[1], zero, zero, (n,))
+        )
 
     def blank(self, p: int, n: int, dtype: Any) -> Any:
         return OffsetState(self.prior.blank(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
@@ -104,7 +110,12 @@ class Offset(Prior):
         keys, law = split(key, 2), self._law()
         inner = self.prior.gibbs(keys[0], latent.inner, self._inside(channel, latent.mu))
         u = uniforms(keys[1], law.n_uniforms, latent.mu.shape, latent.mu.dtype)
-        return OffsetState(inner, law.draw(u, channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+        return OffsetState(
+            inner,
+            law.draw(
+                u, channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)
+            ),
+        )
 
     def metropolis(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
         keys, law, mu = split(key, 2), self._law(), latent.mu
@@ -117,7 +128,12 @@ class Offset(Prior):
 
     def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:
         inner = self.prior.ascend(latent.inner, self._inside(channel, latent.mu))
-        return OffsetState(inner, self._law().mode(channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)))
+        return OffsetState(
+            inner,
+            self._law().mode(
+                channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)
+            ),
+        )
 
     def penalty(self, beta: Array, offset: Array) -> Array:
         return self.prior.penalty(beta, jnp.zeros_like(offset)) + self._law().penalty(offset)
@@ -141,7 +157,9 @@ class Offset(Prior):
         return base._replace(x_one=b, one_one=channel.one_one), mean
 
     def log_normaliser(self, channel: Channel) -> Array:
-        return self.prior.log_normaliser(channel) + self._law().log_normaliser(channel.one_one, channel.x_one)
+        return self.prior.log_normaliser(channel) + self._law().log_normaliser(
+            channel.one_one, channel.x_one
+        )
 
     def coefficients(self, latent: OffsetState) -> Array:
         return self.prior.coefficients(latent.inner)
@@ -156,11 +174,17 @@ class Offset(Prior):
         return latent._replace(inner=self.prior.with_coefficients(latent.inner, beta))
 
     def log_density(self, beta: Array, offset: Array) -> Array:
-        return self.prior.log_density(beta, jnp.zeros_like(offset)) + self._law().log_density(offset)
+        return self.prior.log_density(beta, jnp.zeros_like(offset)) + self._law().log_density(
+            offset
+        )
 
     def statistics(self, latent: OffsetState, weight: Array) -> Any:
         """Those of the prior inside, the sum of |mu|, and the count."""
-        return self.prior.statistics(latent.inner, weight), (jnp.abs(latent.mu) * weight).sum(), weight.sum()
+        return (
+            self.prior.statistics(latent.inner, weight),
+            (jnp.abs(latent.mu) * weight).sum(),
+            weight.sum(),
+        )
 
     def mstep(self: OffsetType, statistics: Any) -> OffsetType:
         inner, size, count = statistics

@@ -25,12 +25,20 @@ def to_plain(value: Any) -> Any:
         fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
         return {"type": type(value).__name__, **fields}
     if isinstance(value, Independent):
-        return {"prior": type(value).__name__, "law": to_plain(value.law), "components": value.components}
+        return {
+            "prior": type(value).__name__,
+            "law": to_plain(value.law),
+            "components": value.components,
+        }
     if isinstance(value, (SingleScaleTernary, SingleScaleTernaryOffset)):
         own = {"offset_scale": float(value.offset_scale)} if isinstance(value, Offset) else {}  # type: ignore[arg-type]
         return {"prior": type(value).__name__, "gamma": value.gamma, **own}
     if isinstance(value, Offset):
-        return {"prior": type(value).__name__, "inner": to_plain(value.prior), "offset_scale": float(value.offset_scale)}  # type: ignore[arg-type]
+        return {
+            "prior": type(value).__name__,
+            "inner": to_plain(value.prior),
+            "offset_scale": float(value.offset_scale),  # type: ignore[arg-type]
+        }
     if isinstance(value, (tuple, list)):
         return [to_plain(v) for v in value]
     return np.asarray(value, float).tolist()
@@ -48,8 +56,12 @@ def from_plain(plain: Any) -> Any:
             return cls(from_plain(plain["inner"]), plain["offset_scale"])  # type: ignore[call-arg]
         return cls(**{k: v for k, v in plain.items() if k != "prior"})
     if isinstance(plain, dict):
-        return laws.REGISTRY[plain["type"]](**{k: from_plain(v) for k, v in plain.items() if k != "type"})
+        return laws.REGISTRY[plain["type"]](
+            **{k: from_plain(v) for k, v in plain.items() if k != "type"}
+        )
     if isinstance(plain, list):
         values = [from_plain(v) for v in plain]
-        return tuple(values) if any(isinstance(v, Law) for v in values) else np.asarray(values, float)
+        return (
+            tuple(values) if any(isinstance(v, Law) for v in values) else np.asarray(values, float)
+        )
     return plain

@@ -46,5 +46,9 @@ def get(prior: str | Prior | Law) -> Prior:
         return TABLE[prior]()
     names = ", ".join(repr(name) for name in TABLE)
     if isinstance(prior, str):
-        raise ValueError(f"Unknown prior {prior!r}. Choose one of {names}, or give an object of noisyica.priors or noisyica.laws.")
-    raise TypeError(f"prior must be one of {names}, or an object of noisyica.priors or noisyica.laws; got {type(prior).__name__}.")
+        raise ValueError(
+            f"Unknown prior {prior!r}. Choose one of {names}, or give an object of noisyica.priors or noisyica.laws."
+        )
+    raise TypeError(
+        f"prior must be one of {names}, or an object of noisyica.priors or noisyica.laws; got {type(prior).__name__}."
+    )

@@ -11,11 +11,20 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from noisyica import laws
-from noisyica._array import all_states, split, uniforms
+from noisyica._jax.arrays import all_states, split, uniforms
+from noisyica._jax.special import half_line_draw, log_half_line, once
 from noisyica.laws import keep_inside
-from noisyica.priors.base import Channel, OffsetState, Prior, Self, as_pytree, probability, ridge, ridge_factor
+from noisyica.priors.base import (
+    Channel,
+    OffsetState,
+    Prior,
+    Self,
+    as_pytree,
+    probability,
+    ridge,
+    ridge_factor,
+)
 from noisyica.priors.offset import Offset
-from noisyica.special import half_line_draw, log_half_line, once
 
 Array = jax.Array
 
@@ -46,14 +55,19 @@ class SingleScaleTernary(Prior):
     """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
 
     Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal cdf (see
-    :func:`noisyica.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly. The signs are drawn one
+    :func:`noisyica._jax.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly. The signs are drawn one
     by one; where the noise is low that cannot leave a wrong pattern, so each sweep ends with a Metropolis step on all signs of a row at
     once, whose proposal comes from least squares and not from where the row stands.
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
-    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "sparse directions", "clusters") + 4 * ("rotation",)
+    starts: ClassVar[tuple[str, ...]] = (
+        "fastica",
+        "directions",
+        "sparse directions",
+        "clusters",
+    ) + 4 * ("rotation",)
 
     def __init__(self, gamma: float = 0.25) -> None:
         self._gamma: ArrayLike = probability("gamma", gamma, 0.5)
@@ -91,7 +105,9 @@ class SingleScaleTernary(Prior):
             l0 = once(some * (linear - old * c_j))
             base = once(log_half_line(q0, l0 - 1) - log_odds)
             log_up = once(log_half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j - 1) - base)
-            log_down = once(log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base)
+            log_down = once(
+                log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base
+            )
             y = y.at[j].set(_sign(u, log_up, log_down))
             # read back what was written, through an index that XLA cannot know to be the same: it would compute all of the above again
             new = y[again]
@@ -108,7 +124,9 @@ class SingleScaleTernary(Prior):
         (v,) = uniforms(keys[1], 1, latent.s.shape, y.dtype)
         return TernaryState(y, half_line_draw(v, jnp.maximum(quadratic, 0.0), linear - 1))
 
-    def _jump(self, key: Array, y: Array, channel: Channel, log_odds: Array) -> tuple[Array, Array, Array]:
+    def _jump(
+        self, key: Array, y: Array, channel: Channel, log_odds: Array
+    ) -> tuple[Array, Array, Array]:
         """A Metropolis step with independent proposals for all signs of a row; the signs, y'Gy and y'c.
 
         The proposal takes a coefficient to be normal about its sign times the row's scale: with its variance by least squares, and a
@@ -121,20 +139,35 @@ class SingleScaleTernary(Prior):
         large = (size > 0.5 * size.max(0)).astype(size.dtype)
         scale = (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
         gain = once(scale / (jnp.square(factor).sum(0)[:, None] + jnp.square(0.1 * scale) + 1e-30))
-        up, down = (once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE)) for sign in (1.0, -1.0))
+        up, down = (
+            once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE))
+            for sign in (1.0, -1.0)
+        )
         keys = split(key, 2)
-        (u,), (v,) = uniforms(keys[0], 1, y.shape, y.dtype), uniforms(keys[1], 1, y.shape[1:], y.dtype)
+        (u,), (v,) = (
+            uniforms(keys[0], 1, y.shape, y.dtype),
+            uniforms(keys[1], 1, y.shape[1:], y.dtype),
+        )
         new = _sign(u, up, down)
 
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
             """log of posterior over proposal, up to a constant, and the forms."""
             quadratic, linear = self._forms(y, channel.G, channel.c)
-            posterior = jnp.abs(y).sum(0) * log_odds + log_half_line(jnp.maximum(quadratic, 0.0), linear - 1)
-            return posterior - jnp.where(y > 0, up, jnp.where(y < 0, down, 0.0)).sum(0), quadratic, linear
+            posterior = jnp.abs(y).sum(0) * log_odds + log_half_line(
+                jnp.maximum(quadratic, 0.0), linear - 1
+            )
+            return (
+                posterior - jnp.where(y > 0, up, jnp.where(y < 0, down, 0.0)).sum(0),
+                quadratic,
+                linear,
+            )
 
         old, candidate = log_ratio(y), log_ratio(new)
         accepted = jnp.log(v) < candidate[0] - old[0]
-        return tuple(jnp.where(accepted, b, a) for a, b in zip((y, *old[1:]), (new, *candidate[1:]), strict=True))  # type: ignore[return-value]
+        return tuple(
+            jnp.where(accepted, b, a)
+            for a, b in zip((y, *old[1:]), (new, *candidate[1:]), strict=True)
+        )  # type: ignore[return-value]
 
     @staticmethod
     def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
@@ -144,7 +177,9 @@ class SingleScaleTernary(Prior):
     def metropolis(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
         y, s, c = latent.y, latent.s, channel.c
         guard = jnp.clip(jnp.asarray(self._gamma), 0.01, 0.49)
-        change = jnp.log(self._gamma / guard) - jnp.log((1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard))
+        change = jnp.log(self._gamma / guard) - jnp.log(
+            (1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard)
+        )
         keys = split(key, 2)
 
         def site(y: Array, x: Any) -> tuple[Array, None]:
@@ -152,7 +187,10 @@ class SingleScaleTernary(Prior):
             old = y[j]
             new = self._ternary(u[1], guard)
             b = c_j - s * (row @ y - a * old)
-            gain = s * (new - old) * (b - 0.5 * a * s * (new + old)) + (jnp.abs(new) - jnp.abs(old)) * change
+            gain = (
+                s * (new - old) * (b - 0.5 * a * s * (new + old))
+                + (jnp.abs(new) - jnp.abs(old)) * change
+            )
             return y.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
 
         u = uniforms(keys[0], 2, y.shape, y.dtype)
@@ -170,12 +208,20 @@ class SingleScaleTernary(Prior):
     def _parts(beta: Array) -> tuple[Array, Array, Array]:
         """How many coefficients of each row are on, their scale, and whether it is one for all (as it has to be)."""
         s = jnp.abs(beta).max(0)
-        return (beta != 0).sum(0), s, jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0)
+        return (
+            (beta != 0).sum(0),
+            s,
+            jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0),
+        )
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         on, s, one_scale = self._parts(beta)
-        signs = on * jnp.log(self._gamma) + (beta.shape[0] - on) * jnp.log(1 - 2 * jnp.asarray(self._gamma))
-        return jnp.where(one_scale, signs - s, -jnp.inf)  # beta = 0 is an atom: its scale is integrated out
+        signs = on * jnp.log(self._gamma) + (beta.shape[0] - on) * jnp.log(
+            1 - 2 * jnp.asarray(self._gamma)
+        )
+        return jnp.where(
+            one_scale, signs - s, -jnp.inf
+        )  # beta = 0 is an atom: its scale is integrated out
 
     def statistics(self, latent: TernaryState, weight: Array) -> Array:
         """How many signs are zero and how many are not."""
@@ -217,7 +263,11 @@ class SingleScaleTernary(Prior):
         """Each sign in turn, the scale being always at its best, max(y'c - 1, 0) / y'Gy."""
 
         def value(quadratic: Array, linear: Array) -> Array:
-            return -0.5 * jnp.square(jnp.maximum(linear - 1, 0.0)) / jnp.where(quadratic > 0, quadratic, jnp.inf)
+            return (
+                -0.5
+                * jnp.square(jnp.maximum(linear - 1, 0.0))
+                / jnp.where(quadratic > 0, quadratic, jnp.inf)
+            )
 
         def site(carry: Any, x: Any) -> tuple[Any, None]:
             y, quadratic, linear = carry
@@ -226,7 +276,11 @@ class SingleScaleTernary(Prior):
             cross = row @ y - a * old
             q0, l0 = quadratic - old * (2 * cross + a * old), linear - old * c_j
             up, down = value(q0 + a + 2 * cross, l0 + c_j), value(q0 + a - 2 * cross, l0 - c_j)
-            new = jnp.where(jnp.minimum(up, down) + self._cost < value(q0, l0), jnp.where(up <= down, 1.0, -1.0), 0.0).astype(y.dtype)
+            new = jnp.where(
+                jnp.minimum(up, down) + self._cost < value(q0, l0),
+                jnp.where(up <= down, 1.0, -1.0),
+                0.0,
+            ).astype(y.dtype)
             return (y.at[j].set(new), q0 + jnp.abs(new) * a + 2 * new * cross, l0 + new * c_j), None
 
         y, G, c = latent.y, channel.G, channel.c
@@ -240,10 +294,14 @@ class SingleScaleTernary(Prior):
 
     def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
         p, n = channel.c.shape
-        if 3**p > TERNARY_STATES:  # the signs of the largest coefficients, 1 to p of them, when there is no prior
+        if (
+            3**p > TERNARY_STATES
+        ):  # the signs of the largest coefficients, 1 to p of them, when there is no prior
             beta, mu = ridge(channel)
             rank = (-jnp.abs(beta)).argsort(0).argsort(0)
-            some = TernaryState(jnp.sign(beta) * (rank <= jnp.arange(p)[:, None, None]), jnp.ones((p, n)))
+            some = TernaryState(
+                jnp.sign(beta) * (rank <= jnp.arange(p)[:, None, None]), jnp.ones((p, n))
+            )
             return some if offset is None else OffsetState(some, jnp.tile(mu, (p, 1))), False
         size = 3 ** max(k for k in range(p + 1) if k == 0 or 3**k * n <= 2**21)
         chunks = jnp.asarray(all_states(3, p) - 1.0).reshape(-1, size, p)
@@ -260,10 +318,15 @@ class SingleScaleTernary(Prior):
         latent = TernaryState(y[None], s[None])
         return latent if offset is None else OffsetState(latent, mu[None]), True
 
-    def _eliminated(self, y: Array, channel: Channel, offset: laws.Laplace | None) -> tuple[Array, Array, Array]:
+    def _eliminated(
+        self, y: Array, channel: Channel, offset: laws.Laplace | None
+    ) -> tuple[Array, Array, Array]:
         """The best scale and offset of each row for the signs y (m, p), and the objective: (m, n) each."""
         quadratic, linear = (y * (y @ channel.G)).sum(1)[:, None], y @ channel.c - 1
-        q, signs = jnp.where(quadratic > 0, quadratic, jnp.inf), self._cost * jnp.abs(y).sum(1)[:, None]
+        q, signs = (
+            jnp.where(quadratic > 0, quadratic, jnp.inf),
+            self._cost * jnp.abs(y).sum(1)[:, None],
+        )
         if offset is None:
             s = jnp.maximum(linear, 0.0) / q
             return s, jnp.zeros_like(s), signs - 0.5 * linear * s

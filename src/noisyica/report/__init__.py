@@ -13,12 +13,21 @@ from typing import Any
 import numpy as np
 
 from noisyica.data import Data
+from noisyica.data.storage import whole
 from noisyica.estimator import NoisyICA
 from noisyica.report.contents import gather
 from noisyica.report.sample import check, look
-from noisyica.storage import whole
 
-SCRIPTS = ("arrays.js", "colours.js", "charts.js", "views.js", "mesh.js", "sections.js", "explorer.js", "main.js")
+SCRIPTS = (
+    "arrays.js",
+    "colours.js",
+    "charts.js",
+    "views.js",
+    "mesh.js",
+    "sections.js",
+    "explorer.js",
+    "main.js",
+)
 
 
 def build(
@@ -55,12 +64,17 @@ def build(
     True
     """
     check(ica, data, coefficients)
-    title = title if title is not None else f"{len(ica.components_)} components of {len(data.X):,} rows"
+    title = (
+        title if title is not None else f"{len(ica.components_)} components of {len(data.X):,} rows"
+    )
     payload = gather(ica, data, look(ica, data, coefficients), settings or {}, title)
     text = json.dumps(payload, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":  # nothing in it can end the element that holds it
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    style, script = _file("page.css"), "\n".join(['"use strict";', *(_file(name) for name in SCRIPTS)])
+    style, script = (
+        _file("page.css"),
+        "\n".join(['"use strict";', *(_file(name) for name in SCRIPTS)]),
+    )
     parts = {"TITLE": html.escape(title), "STYLE": style, "SCRIPT": script, "DATA": text}
     parts |= {"STYLE_HASH": _hash(style), "SCRIPT_HASH": _hash(script)}
     pieces = _file("page.html").split("@@")  # names of parts stand between these

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from noisyica.analysis.marginal import Marginal, marginal
 from noisyica.data import Data, Images, Layout, Lines, Mesh, Volume
 from noisyica.estimator import NoisyICA
-from noisyica.marginal import Marginal, marginal
 from noisyica.plot.fits import FIXED, burn_in
 from noisyica.plot.layouts import upright, voxel_sizes
 from noisyica.priors import Independent, Offset, Prior
@@ -27,7 +27,9 @@ OTHERS = 6
 """At most so many of the values that rows have beside their numbers are shown."""
 
 
-def gather(ica: NoisyICA, data: Data, sample: Sample, settings: dict[str, Any], title: str) -> dict[str, Any]:
+def gather(
+    ica: NoisyICA, data: Data, sample: Sample, settings: dict[str, Any], title: str
+) -> dict[str, Any]:
     """What the page is made of."""
     p, d = ica.components_.shape
     layout = describe(data.layout)
@@ -37,7 +39,11 @@ def gather(ica: NoisyICA, data: Data, sample: Sample, settings: dict[str, Any], 
     count = int(np.clip(vectors - shown - 2, 4, min(EXPLORER_ROWS, len(sample.rows))))
     notes = _notes(ica, data, sample, shown, count)
     order = np.argsort(sample.log_likelihood)
-    chosen = np.sort(np.append(order[: min(OUTLIERS, count // 2)], _others(order, min(OUTLIERS, count // 2), count)))
+    chosen = np.sort(
+        np.append(
+            order[: min(OUTLIERS, count // 2)], _others(order, min(OUTLIERS, count // 2), count)
+        )
+    )
     low, high = _range(sample.draws)
     grid = np.linspace(low, high, 4 * BINS + 1)
     prior = marginal(ica.prior_, p, grid)
@@ -59,7 +65,9 @@ def gather(ica: NoisyICA, data: Data, sample: Sample, settings: dict[str, Any], 
 
 def _others(order: np.ndarray, taken: int, count: int) -> np.ndarray:
     """Rows beside the least likely ones, at random."""
-    return np.random.default_rng(0).choice(order[taken:], min(count, len(order)) - taken, replace=False)
+    return np.random.default_rng(0).choice(
+        order[taken:], min(count, len(order)) - taken, replace=False
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- the layout
@@ -108,8 +116,17 @@ def _layout_text(layout: Layout) -> str:
 def _data_facts(data: Data, sample: Sample, settings: dict[str, Any]) -> list[list[str]]:
     n, d = data.X.shape
     missing = np.isnan(sample.X).mean()
-    facts = [["Rows", f"{n:,}"], ["Columns", f"{d:,}"], ["What a row is", _layout_text(data.layout)]]
-    facts += [["Values", f"{_number(np.nanmin(sample.X))} to {_number(np.nanmax(sample.X))}, mean {_number(np.nanmean(sample.X))}"]]
+    facts = [
+        ["Rows", f"{n:,}"],
+        ["Columns", f"{d:,}"],
+        ["What a row is", _layout_text(data.layout)],
+    ]
+    facts += [
+        [
+            "Values",
+            f"{_number(np.nanmin(sample.X))} to {_number(np.nanmax(sample.X))}, mean {_number(np.nanmean(sample.X))}",
+        ]
+    ]
     facts += [["Missing", f"{100 * missing:.2g} %" if missing else "none"]]
     facts += [["Beside the numbers", ", ".join(map(str, data.others))]] if data.others else []
     facts += [["Fingerprint", str(settings["fingerprint"])]] if settings.get("fingerprint") else []
@@ -123,9 +140,13 @@ def _notes(ica: NoisyICA, data: Data, sample: Sample, shown: int, count: int) ->
     if len(sample.rows) < n:
         notes.append(f"Statistics are of {len(sample.rows):,} of the {n:,} rows, drawn at random.")
     if count < n:
-        notes.append(f"The explorer holds {count:,} of the {n:,} rows: the least likely ones, and others drawn at random.")
+        notes.append(
+            f"The explorer holds {count:,} of the {n:,} rows: the least likely ones, and others drawn at random."
+        )
     if shown < p:
-        notes.append(f"To keep the file small, it holds {shown} of the {p} components: in the explorer, what the others add is left out.")
+        notes.append(
+            f"To keep the file small, it holds {shown} of the {p} components: in the explorer, what the others add is left out."
+        )
     return notes
 
 
@@ -141,7 +162,11 @@ def _groups(ica: NoisyICA, settings: dict[str, Any]) -> list[dict[str, Any]]:
     own = {name: value for name, value in settings.items() if not isinstance(value, dict)}
     nested = {name: value for name, value in settings.items() if isinstance(value, dict)}
     groups = {"run": own, "estimator": _options(ica), **nested}
-    return [{"title": str(title).capitalize(), "pairs": _flat(pairs)} for title, pairs in groups.items() if pairs]
+    return [
+        {"title": str(title).capitalize(), "pairs": _flat(pairs)}
+        for title, pairs in groups.items()
+        if pairs
+    ]
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> list[list[str]]:
@@ -151,7 +176,9 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[list[str]]:
         if isinstance(value, dict):
             found += _flat(value, f"{prefix}{name}.")
         else:
-            found.append([f"{prefix}{name}", f"{value:.6g}" if isinstance(value, float) else str(value)])
+            found.append(
+                [f"{prefix}{name}", f"{value:.6g}" if isinstance(value, float) else str(value)]
+            )
     return found
 
 
@@ -164,22 +191,41 @@ def _summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
     """Tiles: label, value, note."""
     noise = np.sqrt(np.asarray(ica.noise_variance_))
     kind = (
-        f"variance {_number(noise**2)}" if noise.ndim == 0 else f"median of columns; from {_number(noise.min())} to {_number(noise.max())}"
+        f"variance {_number(noise**2)}"
+        if noise.ndim == 0
+        else f"median of columns; from {_number(noise.min())} to {_number(noise.max())}"
     )
-    value, spread = sample.log_likelihood.mean(), sample.log_likelihood.std() / np.sqrt(max(len(sample.rows) - 1, 1))
+    value, spread = (
+        sample.log_likelihood.mean(),
+        sample.log_likelihood.std() / np.sqrt(max(len(sample.rows) - 1, 1)),
+    )
     error = float(np.hypot(spread, np.sqrt(np.square(sample.error).sum()) / len(sample.rows)))
     left = sample.X - ica.inverse_transform(sample.beta) - sample.offset[:, None]
-    share = 1 - np.nansum(np.square(left)) / max(np.nansum(np.square(sample.X - np.nanmean(sample.X, 0))), 1e-300)
+    share = 1 - np.nansum(np.square(left)) / max(
+        np.nansum(np.square(sample.X - np.nanmean(sample.X, 0))), 1e-300
+    )
     tiles = [
         ["Components", str(len(ica.components_)), _prior_name(ica.prior_)],
-        ["Variance reconstructed", f"{100 * share:.1f} %", "by the components, of the rows looked at"],
+        [
+            "Variance reconstructed",
+            f"{100 * share:.1f} %",
+            "by the components, of the rows looked at",
+        ],
         ["Noise, standard deviation", _number(float(np.median(noise))), kind],
-        ["Log likelihood of a row", _number(value), f"± {_number(error)} (standard error of the mean)"],
+        [
+            "Log likelihood of a row",
+            _number(value),
+            f"± {_number(error)} (standard error of the mean)",
+        ],
         ["Iterations", str(ica.n_iter_), _ended(ica)],
     ]
     for name, parameter in ica.prior_.parameters.items():
         several = parameter.size > 4
-        text = f"{_number(parameter.min())} to {_number(parameter.max())}" if several else ", ".join(map(_number, parameter.ravel()))
+        text = (
+            f"{_number(parameter.min())} to {_number(parameter.max())}"
+            if several
+            else ", ".join(map(_number, parameter.ravel()))
+        )
         tiles.append([f"Prior: {name}", text, f"{parameter.size} values" if several else "learnt"])
     return [dict(zip(("label", "value", "note"), tile, strict=True)) for tile in tiles]
 
@@ -187,7 +233,11 @@ def _summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
 def _prior_name(prior: Prior) -> str:
     if isinstance(prior, Offset) and type(prior) is Offset:
         return f"{_prior_name(prior.prior)}, and an offset of each row"
-    return f"independent, {type(prior.law).__name__}" if type(prior) is Independent else type(prior).__name__
+    return (
+        f"independent, {type(prior.law).__name__}"
+        if type(prior) is Independent
+        else type(prior).__name__
+    )
 
 
 def _ended(ica: NoisyICA) -> str:
@@ -204,8 +254,12 @@ def _ended(ica: NoisyICA) -> str:
 def _history(ica: NoisyICA) -> dict[str, Any]:
     history = ica.history_
     length = len(history["iteration"])
-    kept = np.unique(np.round(np.geomspace(1, length, min(length, POINTS // 3))).astype(int) - 1)  # the beginning moves most
-    kept = np.unique(np.append(kept, np.linspace(0, length - 1, min(length, POINTS)).round().astype(int)))
+    kept = np.unique(
+        np.round(np.geomspace(1, length, min(length, POINTS // 3))).astype(int) - 1
+    )  # the beginning moves most
+    kept = np.unique(
+        np.append(kept, np.linspace(0, length - 1, min(length, POINTS)).round().astype(int))
+    )
     titles = {
         "noise_variance": "Noise variance",
         "gaussian_log_likelihood": "Log p(x | coefficients) of a row",
@@ -216,11 +270,16 @@ def _history(ica: NoisyICA) -> dict[str, Any]:
         "iteration": history["iteration"][kept].tolist(),
         "burn_in": burn_in(ica),
         "stopped": ica.n_iter_ if ica.converged_ else None,
-        "traces": [{"title": title, "lines": _plain(history[name][kept].reshape(len(kept), -1).T)} for name, title in titles.items()],
+        "traces": [
+            {"title": title, "lines": _plain(history[name][kept].reshape(len(kept), -1).T)}
+            for name, title in titles.items()
+        ],
     }
 
 
-def _components(ica: NoisyICA, sample: Sample, prior: Marginal, shown: int, bits: int) -> dict[str, Any]:
+def _components(
+    ica: NoisyICA, sample: Sample, prior: Marginal, shown: int, bits: int
+) -> dict[str, Any]:
     stability = getattr(ica, "stability_", None)
     atom = bool((prior.probability_on < 1).any())
     return {
@@ -263,7 +322,9 @@ def _residuals(ica: NoisyICA, data: Data, sample: Sample, bits: int) -> dict[str
     rms[~seen.any(0)] = np.nan
     edges = np.linspace(-5, 5, 2 * BINS + 1)
     values = left[seen]
-    density = np.histogram(np.clip(values, -4.999, 4.999), edges)[0] / (len(values) * (edges[1] - edges[0]))
+    density = np.histogram(np.clip(values, -4.999, 4.999), edges)[0] / (
+        len(values) * (edges[1] - edges[0])
+    )
     return {
         "rms": pack(rms[None], bits),
         "edges": _plain(edges),
@@ -272,20 +333,41 @@ def _residuals(ica: NoisyICA, data: Data, sample: Sample, bits: int) -> dict[str
     }
 
 
-def _noise_facts(ica: NoisyICA, data: Data, left: np.ndarray, values: np.ndarray, rms: np.ndarray) -> list[dict[str, Any]]:
+def _noise_facts(
+    ica: NoisyICA, data: Data, left: np.ndarray, values: np.ndarray, rms: np.ndarray
+) -> list[dict[str, Any]]:
     """Checks of the noise: what, found, expected, and whether that is far off."""
     overall = float(np.sqrt(np.mean(np.square(values))))
     beyond = float((np.abs(values) > 3).mean())
     low, high = np.nanquantile(rms, [0.05, 0.95])
     apart = high > 1.3 * low
-    advice = ": the columns' noise differs, noise='diagonal' allows for that" if apart and ica.noise == "isotropic" else ""
+    advice = (
+        ": the columns' noise differs, noise='diagonal' allows for that"
+        if apart and ica.noise == "isotropic"
+        else ""
+    )
     largest, edge = _principal(left)
     return [
-        _fact("Root mean square, over the noise's standard deviation", f"{overall:.3f}", "1", abs(overall - 1) > 0.1),
-        _fact("Further than 3 standard deviations", f"{100 * beyond:.2f} %", "0.27 %", beyond > 0.01),
-        _fact("Root mean square of columns, 5 % to 95 %", f"{low:.2f} to {high:.2f}", f"all near 1{advice}", apart),
         _fact(
-            "Largest principal variance", f"{largest:.2f}", f"up to about {edge:.2f}; more is structure that is left", largest > 1.1 * edge
+            "Root mean square, over the noise's standard deviation",
+            f"{overall:.3f}",
+            "1",
+            abs(overall - 1) > 0.1,
+        ),
+        _fact(
+            "Further than 3 standard deviations", f"{100 * beyond:.2f} %", "0.27 %", beyond > 0.01
+        ),
+        _fact(
+            "Root mean square of columns, 5 % to 95 %",
+            f"{low:.2f} to {high:.2f}",
+            f"all near 1{advice}",
+            apart,
+        ),
+        _fact(
+            "Largest principal variance",
+            f"{largest:.2f}",
+            f"up to about {edge:.2f}; more is structure that is left",
+            largest > 1.1 * edge,
         ),
     ]
 
@@ -302,7 +384,9 @@ def _principal(left: np.ndarray) -> tuple[float, float]:
     return float(np.linalg.eigvalsh(gram)[-1] / n), float((1 + np.sqrt(d / n)) ** 2)
 
 
-def _likelihood(data: Data, sample: Sample, order: np.ndarray, chosen: np.ndarray) -> dict[str, Any]:
+def _likelihood(
+    data: Data, sample: Sample, order: np.ndarray, chosen: np.ndarray
+) -> dict[str, Any]:
     value = sample.log_likelihood
     counts, edges = np.histogram(value, BINS)
     least = [i for i in order[:OUTLIERS] if i in chosen]
@@ -315,24 +399,36 @@ def _likelihood(data: Data, sample: Sample, order: np.ndarray, chosen: np.ndarra
         }
         for i in least
     ]
-    return {"edges": _plain(edges), "counts": counts.tolist(), "mean": float(value.mean()), "outliers": outliers}
+    return {
+        "edges": _plain(edges),
+        "counts": counts.tolist(),
+        "mean": float(value.mean()),
+        "outliers": outliers,
+    }
 
 
 def _labels(data: Data) -> dict[str, np.ndarray]:
     return dict(list(data.others.items())[:OTHERS])
 
 
-def _explorer(ica: NoisyICA, data: Data, sample: Sample, chosen: np.ndarray, shown: int, bits: int) -> dict[str, Any]:
+def _explorer(
+    ica: NoisyICA, data: Data, sample: Sample, chosen: np.ndarray, shown: int, bits: int
+) -> dict[str, Any]:
     rows = sample.rows[chosen]
     atom = (sample.draws[:, chosen] == 0).any()
     return {
         "rows": rows.tolist(),
         "ids": [str(data.ids[row]) for row in rows],
-        "others": {str(name): [str(value) for value in np.asarray(values)[rows]] for name, values in _labels(data).items()},
+        "others": {
+            str(name): [str(value) for value in np.asarray(values)[rows]]
+            for name, values in _labels(data).items()
+        },
         "X": pack(sample.X[chosen], bits),
         "beta": pack_exactly(sample.beta[chosen, :shown], "float32"),
         "std": pack_exactly(sample.draws[:, chosen, :shown].std(0), "float32"),
-        "on": pack_exactly((sample.draws[:, chosen, :shown] != 0).mean(0), "float32") if atom else None,
+        "on": pack_exactly((sample.draws[:, chosen, :shown] != 0).mean(0), "float32")
+        if atom
+        else None,
         "offset": pack_exactly(sample.offset[chosen], "float32") if ica.prior_.has_offset else None,
         "log_likelihood": _plain(sample.log_likelihood[chosen]),
         "noise": _plain(np.sqrt(np.broadcast_to(ica.noise_variance_, ica.mean_.shape)).mean()),

@@ -29,7 +29,11 @@ def pack(values: np.ndarray, bits: int = 16) -> dict[str, Any]:
 
 def pack_exactly(values: np.ndarray, kind: str) -> dict[str, Any]:
     """Numbers of that type ("float32", "uint32" or "uint8") as they are."""
-    return {"type": kind, "shape": list(np.shape(values)), "data": _text(values, np.dtype(kind).newbyteorder("<"))}
+    return {
+        "type": kind,
+        "shape": list(np.shape(values)),
+        "data": _text(values, np.dtype(kind).newbyteorder("<")),
+    }
 
 
 def _text(values: np.ndarray, dtype: Any) -> str:

@@ -1,0 +1,72 @@
+"""What ``noisyica demo`` does: a fit of scikit-learn's digits, told and drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_digits
+
+from noisyica import plot
+from noisyica.estimator import NoisyICA
+from noisyica.model import Model
+
+
+def run(
+    output: Path, n_components: int = 20, prior: str = "bg", max_iter: int = 400, seed: int = 0
+) -> NoisyICA:
+    """Fit, say what was found, and leave a picture and the model in ``output``."""
+    console = Console()
+    output.mkdir(parents=True, exist_ok=True)
+    X = load_digits().data
+    console.print(
+        f"Fitting [bold]{prior}[/bold] with {n_components} components to {X.shape[0]} images of digits, 8 x 8 pixels ..."
+    )
+    snapshots: list[tuple[int, Model]] = []
+
+    def remember(iteration: int, model: Model) -> None:
+        snapshots.append((iteration, model))
+
+    ica = NoisyICA(
+        n_components, prior=prior, max_iter=max_iter, tol=0, random_state=seed, callback=remember
+    ).fit(X)
+    console.print(_summary(ica, X, snapshots))
+    picture, model = output / "digits.png", output / "digits.npz"
+    plot.overview(ica, X[[0, 1, 2, 3, 4, 8]], n_rows=6).savefig(picture, dpi=130)
+    ica.save(model)
+    console.print(
+        f"Picture: [bold]{picture}[/bold]\nModel:   [bold]{model}[/bold]  (NoisyICA.load reads it)"
+    )
+    return ica
+
+
+def _summary(ica: NoisyICA, X: np.ndarray, snapshots: list[tuple[int, Model]]) -> Table:
+    draws = ica.model_.posterior_sample(X, n_draws=20, n_warmup=30, random_state=0)
+    on = (draws != 0).sum(-1).mean(0)
+    residual = X - ica.inverse_transform(draws.mean(0))
+    looks = [snapshots[i] for i in sorted({0, 1, len(snapshots) - 1} & set(range(len(snapshots))))]
+    trend = [
+        (iteration, model.log_likelihood(X[::15], n_temperatures=100, n_particles=1).mean())
+        for iteration, model in looks
+    ]
+    table = Table(title="What was found", show_header=False, title_justify="left")
+    table.add_row("Iterations", str(ica.n_iter_))
+    table.add_row(
+        "Noise",
+        f"variance {ica.noise_variance_:.3f}, standard deviation {np.sqrt(ica.noise_variance_):.3f} (pixels go from 0 to 16)",
+    )
+    for name, value in ica.prior_.parameters.items():
+        table.add_row(f"Prior's {name}", np.array2string(value, precision=3))
+    table.add_row(
+        "Log likelihood of an image",
+        ", ".join(f"{value:.2f} (iteration {t})" for t, value in trend),
+    )
+    table.add_row(
+        "Components on in an image",
+        f"{on.mean():.1f} of {draws.shape[-1]} on average (10 % under {np.quantile(on, 0.1):.1f}, 10 % over {np.quantile(on, 0.9):.1f})",
+    )
+    share = 1 - np.square(residual).sum() / np.square(X - X.mean(0)).sum()
+    table.add_row("Variance explained", f"{100 * share:.1f} %")
+    return table

@@ -1,0 +1,60 @@
+"""When to stop, and how long it took: what the history of a run says about convergence."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+
+class Monitor:
+    """Stops SAEM when what its draws say no longer drifts, three looks in a row.
+
+    Successive parameters say nothing: SAEM's steps make them move less and less whether or not they have arrived. The numbers that
+    summarise each iteration's draws alone (:func:`noisyica.engine.learning.signal`) are a Markov chain about what they settle at. Over the
+    latter part of the run since burn-in, the means of its two halves are compared in units of the chain's own standard deviation, which is
+    that of the posterior. A steady drift gives 1.7 (half its length over its length / sqrt(12)), a chain at rest less than 1 unless its
+    memory is as long as the window.
+    """
+
+    WINDOW, PATIENCE = 100, 3
+
+    def __init__(
+        self, burn_in: int, tol: float, agreed: int = 0, seen: int = 0, done: bool = False
+    ) -> None:
+        self.burn_in, self.tol, self.agreed, self.seen = burn_in, tol, agreed, seen
+        self.done = done
+
+    def converged(self, signal: np.ndarray) -> bool:
+        """Look at the signal so far, (iterations, numbers)."""
+        now = len(signal)
+        if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
+            return self.done
+        half = max(self.WINDOW, (now - self.burn_in) * 2 // 3) // 2
+        window = signal[-2 * half :].reshape(2, half, -1)
+        means = window.mean(1)
+        unit = window.reshape(2 * half, -1).std(0) + self.tol * np.abs(means).max(0) + 1e-300
+        drift = np.sqrt(np.square((means[1] - means[0]) / unit).mean())
+        self.agreed = self.agreed + 1 if drift < 1 else 0
+        self.done = self.agreed >= self.PATIENCE
+        self.seen = now
+        return self.done
+
+
+def convergence_time(sketch: np.ndarray) -> int:
+    """The paper's t_conv: the first t after which A stays within a thousandth of where it began from where it ends.
+
+    ``sketch`` (iterations, k, p) holds projections of A on k random directions, whose size estimates that of A's changes.
+    """
+    distance = np.sqrt(np.square(sketch - sketch[-1]).sum((1, 2)))
+    farthest = np.maximum.accumulate(distance[::-1])[::-1]
+    return int(np.argmax(farthest <= farthest[0] / 1000)) + 1
+
+
+def similarity(A: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
+    """|cosine| of each column of A with its match in each of the other matrices, (others, p)."""
+    unit = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    found = []
+    for B in others:
+        cosine = np.abs(unit.T @ (B / np.maximum(np.linalg.norm(B, axis=0), 1e-300)))
+        found.append(cosine[linear_sum_assignment(-cosine)])
+    return np.array(found).reshape(len(others), A.shape[1])

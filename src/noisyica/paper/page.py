@@ -1,0 +1,191 @@
+"""An experiment's result as files: a Markdown page, a table (CSV), and figures (PNG)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from noisyica.paper import NAMES
+from noisyica.paper.common import Claim, Entry, Picture, Result, Settings
+
+QUICK = "This is a quick run: few repeats and iterations. The numbers of the full run differ."
+DPI = 110
+LARGE, COLOURS = 190_000, 256
+"""Bytes beyond which a PNG makes do with so many colours."""
+
+
+def write(name: str, result: Result, settings: Settings, folder: Path) -> list[Path]:
+    """Leave NAME.md, NAME.csv and a PNG for each figure in the folder; gives their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = [_save(picture, folder / f"{name}-{picture.name}.png") for picture in result.pictures]
+    table, page = folder / f"{name}.csv", folder / f"{name}.md"
+    _write_table(result.entries, table)
+    page.write_text(text(name, result, settings), encoding="utf-8")
+    return [page, table, *figures]
+
+
+def text(name: str, result: Result, settings: Settings) -> str:
+    """The page."""
+    parts = [f"# {result.title}", result.question, f"**Data.** {result.data}"]
+    if settings.quick:
+        parts.append(QUICK)
+    parts += ["## What we see", claims(result.claims), *result.notes]
+    parts += [
+        f"## Tables\n\n{result.legend} Where the paper has the number, it follows, and then ours over the paper's."
+    ]
+    for table in dict.fromkeys(entry.table for entry in result.entries):
+        parts.append(
+            f"### {table}\n\n{markdown([entry for entry in result.entries if entry.table == table])}"
+        )
+    parts.append("## Figures")
+    parts += [
+        f"![{picture.caption}]({name}-{picture.name}.png)\n\n*{picture.caption}*"
+        for picture in result.pictures
+    ]
+    parts.append("## How it was run\n\n" + _settings(name, result, settings))
+    return "\n\n".join(parts) + "\n"
+
+
+def claims(found: Sequence[Claim]) -> str:
+    """The sentences as a list; those that say something of the paper's claims begin with whether it holds."""
+    words = {True: "**As expected.** ", False: "**Not as expected.** ", None: ""}
+    return "\n".join(f"- {words[claim.holds]}{claim.text}" for claim in found)
+
+
+def markdown(entries: Sequence[Entry]) -> str:
+    """One table, its rows and columns in the order in which they first occur."""
+    rows, columns = (
+        list(dict.fromkeys(getattr(e, side) for e in entries)) for side in ("row", "column")
+    )
+    cells = {(e.row, e.column): cell(e) for e in entries}
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines += [
+        f"| {row} | " + " | ".join(cells.get((row, column), "") for column in columns) + " |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def cell(entry: Entry) -> str:
+    """Such as "0.0123 ± 0.0004 (0.05; 0.25)"."""
+    shown = number(entry.ours)
+    if math.isfinite(entry.spread):
+        shown += f" ± {number(entry.spread, 2)}"
+    if math.isfinite(entry.paper):
+        shown += f" (paper {number(entry.paper)}; × {number(entry.ratio, 2)})"
+    return shown
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as people write it."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e6:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    shown = f"{value:.{digits}g}"
+    if "e" in shown:
+        mantissa, exponent = shown.split("e")
+        return f"{value:.0f}" if int(exponent) > 0 else f"{mantissa}e{int(exponent)}"
+    return shown
+
+
+def machine() -> str:
+    """Cores and kind of processor, and of the accelerator where JAX has one."""
+    import jax
+
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
+    except (OSError, StopIteration):  # not Linux, or a processor that does not say
+        pass
+    others = sorted(
+        {str(device.device_kind) for device in jax.devices() if device.platform != "cpu"}
+    )
+    return ", ".join([f"{os.cpu_count()} cores", model, *others])
+
+
+def duration(seconds: float) -> str:
+    """Such as "2 h 5 min"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+
+
+def _settings(name: str, result: Result, settings: Settings) -> str:
+    options = ["--quick"] * settings.quick + (["--data PATH"] if settings.data is not None else [])
+    options += [f"--repeats {settings.repeats}"] * (settings.repeats is not None) + [
+        f"--seed {settings.seed}"
+    ] * (settings.seed != 0)
+    versions = ", ".join(
+        f"{package} {version(package)}"
+        for package in ("noisyica", "jax", "numpy", "scipy", "scikit-learn")
+    )
+    rows = {
+        "command": f"`{' '.join(['noisyica reproduce', name, *options])}`",
+        **{key: str(value) for key, value in result.settings.items()},
+        "seed": str(settings.seed),
+        "computing time": f"{duration(result.seconds)}, summed over all cases",
+        "machine": machine(),
+        "versions": f"{versions}, Python {platform.python_version()}",
+    }
+    return "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+
+
+def _write_table(entries: Sequence[Entry], path: Path) -> None:
+    def shown(value: float) -> str:
+        return f"{value:.6g}" if math.isfinite(value) else ""
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["table", "row", "column", "ours", "spread", "paper", "ratio"])
+        writer.writerows(
+            [e.table, e.row, e.column, *map(shown, (e.ours, e.spread, e.paper, e.ratio))]
+            for e in entries
+        )
+
+
+def _save(picture: Picture, path: Path) -> Path:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    picture.figure.savefig(buffer, dpi=DPI, format="png")
+    with Image.open(buffer) as image:
+        plain = image.convert("RGB")
+        plain.save(path, optimize=True)
+        if path.stat().st_size > LARGE:
+            plain.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+    return path
+
+
+def write_index(folder: Path) -> Path:
+    """README.md: what the pages in the folder see, with links to them."""
+    parts = [
+        "# The paper's experiments",
+        "What each of them says, with a link to its tables, figures and settings.",
+    ]
+    for name in NAMES:
+        if (folder / f"{name}.md").is_file():
+            page = (folder / f"{name}.md").read_text(encoding="utf-8")
+            title, data = (
+                page.split("\n", 1)[0].removeprefix("# "),
+                page.split("**Data.** ", 1)[1].split("\n", 1)[0],
+            )
+            quick = "\n\n" + QUICK if QUICK in page else ""
+            seen = page.split("## What we see\n\n", 1)[1].split("\n\n", 1)[0]
+            parts.append(f"## [{title}]({name}.md)\n\n{data}{quick}\n\n{seen}")
+    path = folder / "README.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,168 @@
+"""Draws from the posterior of the coefficients, and what they say: summaries, and whether there are enough of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import scipy.fft
+import scipy.stats
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior draws of the coefficients, from several Markov chains for each row (:meth:`noisyica.Model.posterior`).
+
+    Attributes
+    ----------
+    draws : array (n_chains, n_draws, n, p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from noisyica import Model
+    >>> model = Model(np.random.default_rng(0).normal(size=(10, 3)), noise_variance=0.25, prior="bg")
+    >>> X, beta = model.sample(20, random_state=0)
+    >>> posterior = model.posterior(X, n_draws=500, random_state=0)
+    >>> posterior
+    Posterior(4 chains of 500 draws; 20 rows, 3 components)
+    >>> posterior.probability_on().shape, posterior.interval(0.9).shape
+    ((20, 3), (20, 3, 2))
+    """
+
+    draws: np.ndarray
+
+    def __repr__(self) -> str:
+        chains, draws, n, p = self.draws.shape
+        return f"Posterior({chains} chains of {draws} draws; {n} rows, {p} components)"
+
+    # ------------------------------------------------------------------------------------------------- what they say
+
+    def mean(self) -> np.ndarray:
+        """Posterior mean of each coefficient, (n, p)."""
+        return self.draws.mean((0, 1), dtype=float)
+
+    def std(self) -> np.ndarray:
+        """Posterior standard deviation of each coefficient, (n, p)."""
+        return self.draws.std((0, 1), dtype=float)
+
+    def probability_on(self) -> np.ndarray:
+        """Probability that each coefficient is not zero, (n, p): 1 for priors without an atom."""
+        return (self.draws != 0).mean((0, 1))
+
+    def probability_positive(self) -> np.ndarray:
+        """Probability that each coefficient is above zero, (n, p)."""
+        return (self.draws > 0).mean((0, 1))
+
+    def probability_negative(self) -> np.ndarray:
+        """Probability that each coefficient is below zero, (n, p)."""
+        return (self.draws < 0).mean((0, 1))
+
+    def interval(self, level: float = 0.9, given_on: bool = False) -> np.ndarray:
+        """Lower and upper ends of equal-tailed credible intervals, (n, p, 2).
+
+        Where the prior has an atom at zero and more than ``level`` of the posterior is there, the interval is that point, and has more than
+        ``level`` of the probability.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+        given_on : bool, default=False
+            Intervals for a coefficient's value if it is not zero: with :meth:`probability_on` they say all. NaN where no draw is.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be a number between 0 and 1; got {level!r}.")
+        flat = self.draws.reshape(-1, *self.draws.shape[2:])
+        tails = [0.5 * (1 - level), 0.5 * (1 + level)]
+        if not given_on:
+            return np.moveaxis(np.quantile(flat, tails, axis=0), 0, -1)
+        # those that are on, sorted to the front, then quantiles of that many
+        ordered = np.sort(np.where(flat != 0, flat, np.inf), axis=0)
+        count = (flat != 0).sum(0)
+        found = np.full((*flat.shape[1:], 2), np.nan)
+        for k, q in enumerate(tails):
+            place = q * np.maximum(count - 1, 0)
+            low = np.floor(place).astype(int)
+            ends = [
+                np.take_along_axis(ordered, i[None], 0)[0]
+                for i in (low, np.minimum(low + 1, np.maximum(count - 1, 0)))
+            ]
+            with np.errstate(invalid="ignore"):
+                found[..., k] = np.where(
+                    count > 0, ends[0] + (place - low) * (ends[1] - ends[0]), np.nan
+                )
+        return found
+
+    # --------------------------------------------------------------------------------------- whether there are enough
+
+    def rhat(self) -> np.ndarray:
+        """Rank-normalised split R-hat of each coefficient, (n, p) (Vehtari et al., 2021): under 1.01 where the chains agree.
+
+        It is 1 where all draws are the same.
+        """
+        z = _normal_scores(_split(self.draws))
+        folded = _split(self.draws)
+        folded = _normal_scores(np.abs(folded - np.median(folded, axis=(0, 1))))
+        return np.maximum(_rhat(z), _rhat(folded))
+
+    def ess(self) -> np.ndarray:
+        """Effective number of draws of each coefficient, (n, p): bulk-ESS, of rank-normalised split chains (Vehtari et al., 2021)."""
+        z = _normal_scores(_split(self.draws))
+        chains, draws = z.shape[:2]
+        size = scipy.fft.next_fast_len(2 * draws)
+        centred = z - z.mean(1, keepdims=True)
+        spectrum = np.abs(scipy.fft.rfft(centred, size, axis=1)) ** 2
+        covariance = (
+            scipy.fft.irfft(spectrum.mean(0), size, axis=0)[:draws] / draws
+        )  # averaged over chains; (draws, n, p)
+        within = covariance[0] * draws / (draws - 1)
+        total = within * (draws - 1) / draws + z.mean(1).var(0, ddof=1)
+        constant = total <= 0
+        rho = 1 - (within - covariance * draws / (draws - 1)) / np.where(constant, 1.0, total)
+        rho[0] = 1.0
+        # Geyer's initial monotone sequence: sums of pairs, as long as they are positive, made to decrease
+        pairs = rho[: draws // 2 * 2].reshape(-1, 2, *rho.shape[1:]).sum(1)
+        positive = np.logical_and.accumulate(pairs > 0, axis=0)
+        pairs = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
+        time = np.maximum(2 * pairs.sum(0) - 1, 1 / np.log10(chains * draws))
+        return np.where(constant, float(chains * draws), chains * draws / time)
+
+    def to_arviz(self) -> Any:
+        """The draws as ArviZ has them, variable "beta" with dimensions (chain, draw, row, component).
+
+        Needs ArviZ: ``pip install 'noisyica[arviz]'``.
+        """
+        try:
+            import arviz
+        except ImportError as error:
+            raise ImportError("to_arviz needs ArviZ: pip install 'noisyica[arviz]'.") from error
+        groups: Any = {"posterior": {"beta": self.draws}}
+        dims = {"beta": ["row", "component"]}
+        if int(arviz.__version__.split(".")[0]) >= 1:  # one dictionary of groups since 1.0
+            return arviz.from_dict(groups, dims=dims)
+        return arviz.from_dict(**groups, dims=dims)
+
+
+def _split(draws: np.ndarray) -> np.ndarray:
+    """Each chain as two: (2 n_chains, n_draws / 2, n, p)."""
+    chains, count = draws.shape[:2]
+    half = count // 2
+    if half < 2:
+        raise ValueError(f"Diagnostics need at least 4 draws a chain; there are {count}.")
+    return np.concatenate([draws[:, :half], draws[:, count - half :]])
+
+
+def _normal_scores(draws: np.ndarray) -> np.ndarray:
+    """Normal quantiles of the ranks of all draws of a coefficient; ties have the mean of their ranks."""
+    flat = draws.reshape(-1, *draws.shape[2:])
+    ranks = scipy.stats.rankdata(flat, axis=0)
+    return scipy.stats.norm.ppf((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape)
+
+
+def _rhat(z: np.ndarray) -> np.ndarray:
+    count = z.shape[1]
+    within, between = z.var(1, ddof=1).mean(0), z.mean(1).var(0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.sqrt((count - 1) / count + between / within)
+    return np.where((within == 0) & (between == 0), 1.0, value)
