@@ -41,7 +41,7 @@ def iteration_time(X, p, name, iterations):
         start = cast(Parameters(A, np.zeros(X.shape[1]), X.var(), prior), float)
         settings = Settings("saem", "gibbs", not prior.has_offset, False, "float32", hidden=True)
         key = jax.random.key(0)
-        quick = prior.plain or p * len(X) <= learning.SMALL
+        quick = prior.compiles_fast or p * len(X) <= learning.SMALL
         state = learning.begin(data, start, settings).state
 
         def run():

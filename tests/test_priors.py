@@ -74,7 +74,7 @@ def geweke(prior, sampler, rows=ROWS):
 
     def score(of_c=1.0, of_G=1.0):
         fresh, cycled = compiled(
-            jax.random.key(7), np.float32(of_c), np.float32(of_G), quick=prior.plain
+            jax.random.key(7), np.float32(of_c), np.float32(of_G), quick=prior.compiles_fast
         )
         (mean, variance), (mean_c, variance_c) = (
             functionals(prior, fresh),

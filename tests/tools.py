@@ -75,7 +75,9 @@ def _compiled(name):
     """A method of laws, compiled once for each structure of a law, not once for each law and test; in single precision as fits do."""
     method = Compiled(lambda law, *args: getattr(law, name)(*args))
     return lambda law, *args: method(
-        law, *args, quick=law.plain or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32
+        law,
+        *args,
+        quick=law.compiles_fast or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32,
     )
 
 

@@ -165,7 +165,13 @@ class Model:
             keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
             how = (n_warmup, thin, None, int(n_draws), _check_sampler(sampler))
             _, draws = chain(
-                self.parameters(), block, keys, *how, True, coefficients, quick=self.prior.plain
+                self.parameters(),
+                block,
+                keys,
+                *how,
+                True,
+                coefficients,
+                quick=self.prior.compiles_fast,
             )
             found.append(np.asarray(draws)[:, :, :rows].transpose(0, 2, 1))
         return np.concatenate(found, axis=1)
@@ -224,7 +230,7 @@ class Model:
         for block, part in _parts(X):
             keys = row_keys(part, seed, block.x.shape[1])
             how = (n_warmup, 1, None, int(n_draws), "gibbs", False, coefficients)
-            total, _ = chain(self.parameters(), block, keys, *how, quick=self.prior.plain)
+            total, _ = chain(self.parameters(), block, keys, *how, quick=self.prior.compiles_fast)
             found.append(np.asarray(total)[:, : len(part)].T / n_draws)
         return np.concatenate(found)
 
@@ -330,7 +336,12 @@ class Model:
         for block, part in _parts(X):
             keys = row_keys(part, seed, block.x.shape[1])
             weights = annealed_weights(
-                self.parameters(), block, keys, n_temperatures, n_particles, quick=self.prior.plain
+                self.parameters(),
+                block,
+                keys,
+                n_temperatures,
+                n_particles,
+                quick=self.prior.compiles_fast,
             )
             found.append(np.asarray(weights)[:, : len(part)])
         value, error = log_mean_exp(np.concatenate(found, 1))

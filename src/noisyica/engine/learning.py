@@ -569,7 +569,7 @@ def learn(
     ]
     count, d, size = data.sizes
     A, prior = begun[0].state.parameters.A, begun[0].state.parameters.prior
-    quick = prior.plain or count * size * A.shape[1] <= SMALL
+    quick = prior.compiles_fast or count * size * A.shape[1] <= SMALL
     work = count * size * (d + 30.0) * (A.shape[1] + 1) * max(schedule.draws) * len(begun)
     length = int(np.clip(2e9 / work, 5, 50))  # about half a second of work between looks
     done = int(begun[0].state.t)

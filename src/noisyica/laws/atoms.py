@@ -30,7 +30,7 @@ class Dirac(Law):
 
     location: ArrayLike = 0.0
     n_uniforms: ClassVar[int] = 0
-    plain: ClassVar[bool] = True
+    compiles_fast: ClassVar[bool] = True
 
     def log_density(self, t: ArrayLike) -> Array:
         return jnp.where(jnp.asarray(t) == self.location, 0.0, -jnp.inf)
@@ -66,7 +66,7 @@ class Normal(Law):
     mean: ArrayLike = 0.0
     scale: ArrayLike = 1.0
     smooth: ClassVar[bool] = True
-    plain: ClassVar[bool] = True
+    compiles_fast: ClassVar[bool] = True
 
     def log_density(self, t: ArrayLike) -> Array:
         z = (jnp.asarray(t) - self.mean) / self.scale

@@ -63,7 +63,7 @@ class Law:
 
     n_uniforms: ClassVar[int] = 1
     smooth: ClassVar[bool] = False
-    plain: ClassVar[bool] = False  # see noisyica.priors.Prior
+    compiles_fast: ClassVar[bool] = False  # see noisyica.priors.Prior
 
     def log_density(self, t: ArrayLike) -> Array:
         """Log density at ``t`` (log probability where ``t`` is an atom)."""

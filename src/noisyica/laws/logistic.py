@@ -29,7 +29,7 @@ class Logistic(Law):
 
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
-    plain: ClassVar[bool] = True
+    compiles_fast: ClassVar[bool] = True
     _switch: ClassVar[int] = 1
 
     def log_density(self, t: ArrayLike) -> Array:

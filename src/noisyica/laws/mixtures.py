@@ -61,8 +61,8 @@ class Mixture(Law):
         return len(self.laws) - 1 + sum(law.n_parameters for law in self.laws)
 
     @property
-    def plain(self) -> bool:  # type: ignore[override]
-        return all(x.plain for x in self.laws)
+    def compiles_fast(self) -> bool:  # type: ignore[override]
+        return all(x.compiles_fast for x in self.laws)
 
     @property
     def location(self) -> ArrayLike | None:
@@ -230,7 +230,7 @@ class SymmetricNormals(Law):
     weights: ArrayLike | Sequence[float] = (0.5, 0.5)
     n_uniforms: ClassVar[int] = 2
     smooth: ClassVar[bool] = True
-    plain: ClassVar[bool] = True
+    compiles_fast: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", _as_vector(self.means))

@@ -36,8 +36,8 @@ class Shift(Law):
         return self.law.n_parameters
 
     @property
-    def plain(self) -> bool:  # type: ignore[override]
-        return self.law.plain
+    def compiles_fast(self) -> bool:  # type: ignore[override]
+        return self.law.compiles_fast
 
     def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Array, Any]:
         """The tilt of T, the log of what it leaves out, and the dtype of the answer."""

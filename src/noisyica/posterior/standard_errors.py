@@ -158,7 +158,7 @@ def _scores(
 ) -> Scores:
     """The scores of all rows, by one chain for each."""
     parameters, start, found = model.parameters(), 0, []
-    quick = model.prior.plain or X.shape[0] * model.mixing.shape[1] <= SMALL
+    quick = model.prior.compiles_fast or X.shape[0] * model.mixing.shape[1] <= SMALL
     for block, rows in blocks(X):
         keys = row_keys(X[start : start + rows], seed, block.x.shape[1])
         size = block.x.shape[1] - rows

@@ -43,7 +43,7 @@ class Prior:
     parameter_names: ClassVar[tuple[str, ...]] = ()
     has_offset: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    plain: ClassVar[bool] = (
+    compiles_fast: ClassVar[bool] = (
         False  # whether its kernels are simple enough to be compiled quickly (noisyica._jax.arrays.Compiled)
     )
     starts: ClassVar[tuple[str, ...]] = ("fastica",)  # what init="auto" tries

@@ -100,8 +100,8 @@ class Independent(Prior):
         return self.law.smooth
 
     @property
-    def plain(self) -> bool:  # type: ignore[override]
-        return self.law.plain
+    def compiles_fast(self) -> bool:  # type: ignore[override]
+        return self.law.compiles_fast
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
         return self._whole().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))

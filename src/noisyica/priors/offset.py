@@ -81,7 +81,7 @@ class Offset(Prior):
         return self.prior.smooth
 
     @property
-    def plain(self) -> bool:  # type: ignore[override]
+    def compiles_fast(self) -> bool:  # type: ignore[override]
         return False
 
     @property
