@@ -11,14 +11,15 @@ import sys
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from noisyica import priors
-from noisyica._jax.arrays import cast
-from noisyica.engine import learning
-from noisyica.engine.learning import Schedule, Settings
-from noisyica.engine.statistics import Parameters
+from noisyica import NoisyICA, priors
+from noisyica._jax.precision import double_precision
+from noisyica.engine.loop import _chunk, advance
+from noisyica.engine.runs import begin
+from noisyica.engine.task import prepare
+from noisyica.posterior.parameters import Parameters
+from noisyica.rows.source import Rows
 
 
 def best(function, repeats=7):
@@ -32,32 +33,16 @@ def best(function, repeats=7):
     return min(times)
 
 
+@double_precision()
 def iteration_time(X, p, name, iterations):
-    """Seconds for one iteration inside a compiled chunk."""
-    with jax.enable_x64(True):
-        data = learning.prepare(X, "float32")
-        prior = priors.get(name)
-        A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
-        start = cast(Parameters(A, np.zeros(X.shape[1]), X.var(), prior), float)
-        settings = Settings("saem", "gibbs", not prior.has_offset, False, "float32", hidden=True)
-        key = jax.random.key(0)
-        quick = prior.compiles_fast or p * len(X) <= learning.SMALL
-        state = learning.begin(data, start, settings).state
-
-        def run():
-            out = learning.advance(
-                state,
-                data,
-                key,
-                jnp.asarray(iterations),
-                Schedule(500, 0.75),
-                settings,
-                iterations,
-                quick=quick,
-            )
-            jax.block_until_ready(out)
-
-        return best(run) / iterations
+    """Return the seconds that one iteration inside a compiled chunk takes."""
+    task = prepare(NoisyICA(p, prior=name, init="random", random_state=0), Rows(X))
+    A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
+    start = Parameters(A, np.zeros(X.shape[1]), np.asarray(X.var()), task.prior)
+    run = begin(task.blocks, start, task.plan, task.constants)
+    compiled = advance.compiled(_chunk(task.blocks, [run], task.constants.schedule)[1])
+    given = (task.key, task.blocks, iterations, task.constants, task.plan, iterations)
+    return best(lambda: jax.block_until_ready(compiled(run.state, run.chains, *given))) / iterations
 
 
 def numpy_time(X, p):

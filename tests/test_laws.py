@@ -8,7 +8,8 @@ import scipy.special
 from jax.extend.random import threefry_2x32
 
 from noisyica import laws
-from noisyica._jax.arrays import cast, threefry, uniforms
+from noisyica._jax.arrays import cast
+from noisyica._jax.randomness import threefry, uniforms
 from noisyica._jax.special import normal_quantile
 from noisyica.laws import (
     Dirac,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from noisyica import laws, priors
-from noisyica._jax.arrays import Compiled, cast
+from noisyica._jax.arrays import cast
+from noisyica._jax.compiling import Compiled
 from noisyica.engine.statistics import Block, Parameters, channel, collect, mstep
 from noisyica.priors import TABLE, Channel
 from tests.tools import TRUE_PRIORS, some_slow

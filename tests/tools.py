@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, laws, priors
-from noisyica._jax.arrays import Compiled
+from noisyica._jax.compiling import Compiled
 from noisyica.laws import Dirac, Exponential, Law, LogDensity, Mixture, Normal, ScaleMixture, Shift
 
 

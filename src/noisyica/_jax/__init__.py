@@ -1,0 +1,1 @@
+"""What the library needs of JAX and XLA: precision, compiling, random numbers, special functions."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisyica._jax.arrays import double_precision
+from noisyica._jax.precision import double_precision
 from noisyica.laws import Law
 from noisyica.model import Model
 from noisyica.priors import Independent, Offset, Prior
@@ -33,7 +33,7 @@ class Marginal(NamedTuple):
         return 1 - self.weights[:, self.atoms == 0].sum(1)
 
 
-@double_precision
+@double_precision()
 def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:
     """The law of each of p coefficients under the prior, its density at the points ``grid``, which are evenly spaced.
 

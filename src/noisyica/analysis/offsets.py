@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisyica import laws
-from noisyica._jax.arrays import double_precision
+from noisyica._jax.precision import double_precision
 from noisyica.model import Model
 
 
-@double_precision
+@double_precision()
 def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = None) -> np.ndarray:
     """The posterior mean of each row's offset given its coefficients, (n,), or a draw from that posterior; 0 where the prior has none.
 

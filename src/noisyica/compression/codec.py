@@ -29,7 +29,8 @@ import scipy.linalg
 import scipy.stats
 
 from noisyica import priors
-from noisyica._jax.arrays import cast, double_precision, to_numpy
+from noisyica._jax.arrays import cast, to_numpy
+from noisyica._jax.precision import double_precision
 from noisyica.laws import Dirac, Law, Mixture, Shift
 from noisyica.model import Model
 from noisyica.priors import Independent, Offset, Prior, SingleScaleTernary
@@ -99,7 +100,7 @@ class Compressed:
         return f"Compressed({n} x {d} in {self.n_bytes} bytes, {self.rate:.4g} bits a row, distortion={self.distortion:.4g})"
 
 
-@double_precision
+@double_precision()
 def compress(model: Any, X: Any, step: float = 2.0, width: int = 16) -> Compressed:
     """Encode rows as the quantised, entropy-coded coefficients of a model.
 
@@ -149,7 +150,7 @@ def compress(model: Any, X: Any, step: float = 2.0, width: int = 16) -> Compress
     return Compressed(data, (X.shape[0], X.shape[1]), float(np.nanmean(np.square(error))))
 
 
-@double_precision
+@double_precision()
 def decompress(model: Any, data: Any, max_entries: int = 10**8) -> np.ndarray:
     """The rows that :func:`compress` encoded, as mean + A beta.
 

@@ -1,6 +1,7 @@
 """A file from which an interrupted fit goes on as if nothing had happened.
 
-Random numbers are keyed by (seed, iteration, block of rows), so where a run stands is its state and its history, and no more.
+Random numbers are keyed by (seed, iteration, row), so where a run stands is its state, the chains of its
+rows and its history, and no more.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ import numpy as np
 from noisyica.data import storage
 from noisyica.data.rows import fingerprint
 from noisyica.engine.convergence import Monitor
-from noisyica.engine.learning import Run, State
+from noisyica.engine.state import Run
 
 INTERVAL, SHARE = 0.5, 0.05
-"""Seconds between two writings, at least; and the share of the time that they may take."""
+"""The least number of seconds between two writings, and the share of the time that they may take."""
 
 
 def identity(settings: dict[str, Any], *arrays: np.ndarray | None) -> str:
-    """A digest of what decides a fit: settings and data. A fit goes on from a checkpoint with the same one only."""
+    """Return a digest of what decides a fit, settings and data.
+
+    A fit goes on only from a checkpoint with the same digest.
+    """
     prints = [None if array is None else fingerprint(array) for array in arrays]
-    return hashlib.sha256(
-        json.dumps([version("noisyica"), settings, prints], sort_keys=True).encode()
-    ).hexdigest()
+    text = json.dumps([version("noisyica"), settings, prints], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Checkpoint:
@@ -41,28 +44,31 @@ class Checkpoint:
         self.path, self._identity = Path(path), identity
         self._next = time.monotonic() + INTERVAL
 
-    def restore(self, blank: Callable[[], State]) -> tuple[list[Run], list[Monitor]] | None:
-        """The runs and their monitors where the file has them; ``blank`` makes a state of the same kind, before the first iteration."""
+    def restore(self, begun: Callable[[], Run]) -> tuple[list[Run], list[Monitor]] | None:
+        """Return the runs and their monitors where the file has them.
+
+        ``begun`` makes a run of the same kind, before its first iteration.
+        """
         if not self.path.exists():
             return None
         arrays, description = storage.read(self.path)
         if description.get("checkpoint") != self._identity:
             raise ValueError(
-                f"{self.path} belongs to a fit of other data, or with other settings: remove it, or name another file."
+                f"{self.path} belongs to a fit of other data, or with other settings: remove it, or name "
+                "another file."
             )
-        leaves, structure = jax.tree.flatten(blank())
+        leaves, structure = jax.tree.flatten(begun()._replace(history={}))
         runs = []
         for i in range(len(description["monitors"])):
-            state = jax.tree.unflatten(
-                structure, [arrays[f"{i}/state/{k}"] for k in range(len(leaves))]
-            )
+            stored = [arrays[f"{i}/position/{k}"] for k in range(len(leaves))]
+            run: Run = jax.tree.unflatten(structure, stored)
             start = f"{i}/history/"
             history = {
                 name.removeprefix(start): values
                 for name, values in arrays.items()
                 if name.startswith(start)
             }
-            runs.append(Run(state, history))
+            runs.append(run._replace(history=history))
         return runs, [Monitor(**one) for one in description["monitors"]]
 
     def save(self, runs: list[Run], monitors: list[Monitor], now: bool = False) -> None:
@@ -72,15 +78,10 @@ class Checkpoint:
             return
         arrays: dict[str, np.ndarray] = {}
         for i, run in enumerate(runs):
-            arrays |= {
-                f"{i}/state/{k}": np.asarray(leaf)
-                for k, leaf in enumerate(jax.tree.leaves(run.state))
-            }
+            position = jax.tree.leaves(run._replace(history={}))
+            arrays |= {f"{i}/position/{k}": np.asarray(leaf) for k, leaf in enumerate(position)}
             arrays |= {f"{i}/history/{name}": values for name, values in run.history.items()}
-        storage.write(
-            self.path,
-            arrays,
-            {"checkpoint": self._identity, "monitors": [vars(one) for one in monitors]},
-        )
+        description = {"checkpoint": self._identity, "monitors": [vars(one) for one in monitors]}
+        storage.write(self.path, arrays, description)
         end = time.monotonic()
         self._next = end + max(INTERVAL, (end - begun) / SHARE)

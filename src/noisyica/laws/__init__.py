@@ -38,7 +38,7 @@ A spike at zero and a Laplace slab, its weight to be learnt:
 """
 
 from noisyica.laws.atoms import Dirac, Exponential, FreeNormal, Laplace, Normal
-from noisyica.laws.base import REGISTRY, Law, Piece, Uniforms, law
+from noisyica.laws.base import REGISTRY, Classes, Law, Piece, Uniforms, law
 from noisyica.laws.exponential_normal import ExponentialNormal
 from noisyica.laws.logistic import Logistic
 from noisyica.laws.mixtures import Mixture, SymmetricNormals, keep_inside
@@ -48,6 +48,7 @@ from noisyica.laws.shift import START, Located, Shift
 __all__ = [
     "REGISTRY",
     "START",
+    "Classes",
     "Dirac",
     "Exponential",
     "ExponentialNormal",

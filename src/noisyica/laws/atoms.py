@@ -18,7 +18,7 @@ from noisyica._jax.special import (
     normal_quantile,
     once,
 )
-from noisyica.laws.base import Law, Piece, Uniforms, law
+from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
 from noisyica.laws.shift import START, Located
 
 Array = jax.Array
@@ -57,6 +57,9 @@ class Dirac(Law):
 
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         return jnp.zeros_like(t), jnp.zeros_like(t)
+
+    def classes(self) -> Classes:
+        return _one_class(self.location, 0.0)
 
 
 @law()
@@ -111,6 +114,9 @@ class Normal(Law):
     def convex(self) -> bool:
         return True
 
+    def classes(self) -> Classes:
+        return _one_class(self.mean, self.scale)
+
     def located(self) -> FreeNormal:
         return FreeNormal(np.where(self.mean == 0, START, self.mean), self.scale)
 
@@ -136,6 +142,9 @@ class FreeNormal(Normal):
 
     def statistics(self, t: Array) -> Any:
         return t, jnp.ones_like(t)
+
+    def class_statistics(self, counts: Array, sums: Array) -> Any:
+        return sums[0], counts[0]
 
     def mstep(self, statistics: Any) -> FreeNormal:
         total, count = statistics
@@ -243,6 +252,11 @@ class Laplace(Law):
 
     def located(self) -> Located:
         return Located(self, START, float(1 / np.square(self.scale)))
+
+
+def _one_class(mean: ArrayLike, scale: ArrayLike) -> Classes:
+    """Return a single class of weight 1."""
+    return Classes(*(jnp.asarray(value, float)[None] for value in (0.0, mean, scale)))
 
 
 def quotient(x: Array, a: Array) -> Array:

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from noisyica._jax.arrays import floating, uniforms
+from noisyica._jax.arrays import floating
+from noisyica._jax.randomness import uniforms
 
 Array = jax.Array
 Uniforms = tuple[Array, ...]
@@ -56,6 +57,14 @@ class Piece(NamedTuple):
     slope: ArrayLike = 0.0
     location: ArrayLike = 0.0
     free: ArrayLike = True
+
+
+class Classes(NamedTuple):
+    """A finite mixture of normals and atoms (normals of scale 0): what each of its classes is."""
+
+    log_weights: Array  # (K,)
+    means: Array  # (K,)
+    scales: Array  # (K,)
 
 
 class Law:
@@ -143,6 +152,15 @@ class Law:
     def score(self, t: Array) -> Array:
         """psi(t) = -(d/dt) log density."""
         return -_derivative(self.log_density, t)
+
+    def classes(self) -> Classes | None:
+        """Return the classes of a mixture of normals and atoms; None for other laws."""
+        return None
+
+    def class_statistics(self, counts: Array, sums: Array) -> Any:
+        """Return what :meth:`statistics` sums up to, from the number of values in each class (K,) and
+        their sums (K,)."""
+        return ()
 
     @property
     def n_parameters(self) -> int:

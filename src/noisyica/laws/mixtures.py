@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from noisyica._jax.arrays import floating
 from noisyica._jax.special import LOG_2, once
 from noisyica.laws.atoms import Dirac, Normal
-from noisyica.laws.base import Law, Piece, Uniforms, law
+from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
 from noisyica.laws.shift import START, Located
 
 Array = jax.Array
@@ -200,6 +200,28 @@ class Mixture(Law):
         laws = tuple(x.mstep(s) for x, s in zip(self.laws, inner, strict=True))
         return Mixture(laws, keep_inside(jnp.stack(counts, -1)))
 
+    def _part_classes(self) -> list[Classes | None]:
+        return [x.classes() for x in self.laws]
+
+    def classes(self) -> Classes | None:
+        parts, logs = self._part_classes(), jnp.log(jnp.asarray(self.weights))
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or logs.ndim > 1:
+            return None
+        weighted = [
+            part._replace(log_weights=part.log_weights + logs[k]) for k, part in enumerate(known)
+        ]
+        return Classes(*(jnp.concatenate(values) for values in zip(*weighted, strict=True)))
+
+    def class_statistics(self, counts: Array, sums: Array) -> Any:
+        sizes = [len(part.means) for part in self._part_classes() if part is not None]
+        ends = list(itertools.accumulate(sizes))
+        slices = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+        inner = [
+            x.class_statistics(counts[s], sums[s]) for x, s in zip(self.laws, slices, strict=True)
+        ]
+        return tuple(counts[s].sum() for s in slices), tuple(inner)
+
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         found = [
             (m, *x.scale_statistics(t))
@@ -236,7 +258,7 @@ class SymmetricNormals(Law):
         object.__setattr__(self, "means", _as_vector(self.means))
         object.__setattr__(self, "weights", _as_vector(self.weights))
 
-    def _classes(self) -> list[tuple[Array, Array]]:
+    def _normals(self) -> list[tuple[Array, Array]]:
         """(mean, log weight) of each of the 2 K + 1 normals."""
         means, log_weights = jnp.asarray(self.means), jnp.log(jnp.asarray(self.weights))
         classes = [(jnp.zeros((), means.dtype), log_weights[0])]
@@ -247,13 +269,13 @@ class SymmetricNormals(Law):
 
     def log_density(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)
-        return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[0]
+        return _normalise([w + Normal(m).log_density(t) for m, w in self._normals()])[0]
 
     def _tilted(self, a: Array, b: Array) -> tuple[Array, list[Array]]:
         """Log normaliser, and posterior weights of the classes; what classes have in common is left out of the latter."""
         shrink = 1 / (1 + a)
         total, weights = _normalise(
-            [w + (b - 0.5 * a * m) * m * shrink for m, w in self._classes()]
+            [w + (b - 0.5 * a * m) * m * shrink for m, w in self._normals()]
         )
         return total + 0.5 * b * b * shrink - 0.5 * jnp.log1p(a), weights
 
@@ -262,13 +284,13 @@ class SymmetricNormals(Law):
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        classes = self._classes()
+        classes = self._normals()
         _, weights = self._tilted(a, b)
         return _mix(weights, [Normal(m).moments(a, b) for m, _ in classes])
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        classes = self._classes()
+        classes = self._normals()
         _, weights = self._tilted(a, b)
         mean, below = classes[-1][0] * jnp.ones_like(b), jnp.ones_like(b)
         for (m, _), w in reversed(list(zip(classes[:-1], weights[1:], strict=True))):
@@ -291,7 +313,7 @@ class SymmetricNormals(Law):
 
     def _labels(self) -> list[tuple[Array, Array]]:
         """(mean, log weight of the label) of each normal: the sign, a hidden variable of its own, costs the same whatever the label."""
-        classes = self._classes()
+        classes = self._normals()
         return [classes[0], *((m, w + LOG_2) for m, w in classes[1:])]
 
     @property
@@ -299,7 +321,7 @@ class SymmetricNormals(Law):
         return 2 * int(np.shape(self.means)[-1])
 
     def _responsibilities(self, t: Array) -> list[Array]:
-        return _normalise([w + Normal(m).log_density(t) for m, w in self._classes()])[1]
+        return _normalise([w + Normal(m).log_density(t) for m, w in self._normals()])[1]
 
     def statistics(self, t: Array) -> Any:
         r = self._responsibilities(t)
@@ -312,10 +334,18 @@ class SymmetricNormals(Law):
         counts, sums = (jnp.stack(terms, -1) for terms in statistics)
         return SymmetricNormals(sums / jnp.maximum(counts[..., 1:], 1e-12), keep_inside(counts))
 
+    def classes(self) -> Classes:
+        means, log_weights = (jnp.stack(values) for values in zip(*self._normals(), strict=True))
+        return Classes(log_weights, means, jnp.ones_like(means))
+
+    def class_statistics(self, counts: Array, sums: Array) -> Any:
+        pairs = counts[1::2] + counts[2::2]
+        return (counts[0], *pairs), tuple(sums[1::2] - sums[2::2])
+
     def score(self, t: Array) -> Array:
         return _total(
             x * (t - m)
-            for x, (m, _) in zip(self._responsibilities(t), self._classes(), strict=True)
+            for x, (m, _) in zip(self._responsibilities(t), self._normals(), strict=True)
         )
 
     def located(self) -> Located:

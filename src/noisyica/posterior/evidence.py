@@ -1,55 +1,101 @@
-r"""The likelihood of x with the coefficients integrated out, by annealed importance sampling.
+r"""The likelihood of x with the coefficients integrated out: exact, or by annealed importance sampling.
 
-A path of channels (G_t, c_t) leads from one whose normaliser is known (t = 0) to that of the data (t = 1), linearly in t: between lie laws
-of beta proportional to prior(beta) exp(c_t . beta - beta' G_t beta / 2), for each of which the exact Gibbs sweep serves. A particle that
-starts with an exact draw at t = 0 and takes one sweep at each of the others has the weight
+A path of channels (G_t, c_t) leads from one whose normaliser is known (t = 0) to that of the data (t = 1),
+linearly in t: between lie laws of beta proportional to prior(beta) exp(c_t . beta - beta' G_t beta / 2),
+for each of which the exact Gibbs sweep serves. A particle that starts with an exact draw at t = 0 and
+takes one sweep at each of the others has the weight
 
     log w = log Z_0 + sum_k (t_{k+1} - t_k) (L_1 - L_0)(beta_k),        E[w] = p(x),
 
 with L the exponent above (Neal, 2001): the average of a few weights estimates p(x) without bias.
 
-The path starts at the *mean field*, heated: G_0 is a tenth of the diagonal of G, and c_0 a tenth of what each coefficient sees of the data
-when the others are at their means. That is near the posterior and wide enough, so that a short path does; from the prior, where it starts
-for priors with one scale a row, it takes many times as many sweeps.
+The path starts at the *mean field*, heated: G_0 is a tenth of the diagonal of G, and c_0 a tenth of what
+each coefficient sees of the data when the others are at their means. That is near the posterior and wide
+enough, so that a short path does. From the prior, where it starts for priors without a mean field, such
+as those with one scale per row, it takes many times as many sweeps.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica._jax.arrays import Compiled, cast
+from noisyica._jax.arrays import cast
+from noisyica._jax.compiling import Compiled
+from noisyica._jax.randomness import fold_in
 from noisyica._jax.special import LOG_2PI
-from noisyica.engine.statistics import Block, Parameters, channel, row_channel
-from noisyica.priors import Channel, Prior
+from noisyica.posterior import enumeration
+from noisyica.posterior.chains import blocks, row_keys
+from noisyica.posterior.parameters import Parameters, channel, row_channel
+from noisyica.priors import MEAN_FIELD, Channel, Prior
+from noisyica.rows.block import Block
 
 Array = jax.Array
 FROM_MEAN_FIELD, FROM_PRIOR = 80, 200
-"""Temperatures by default, by where the path starts."""
+"""The default numbers of temperatures, by where the path starts."""
 HEAT = 0.1
-"""The mean field's likelihood is raised to this power: it knows one mode only, and has to be wide enough to reach the others."""
+"""The power to which the mean field's likelihood is raised.
+
+It knows one mode only, and has to be wide enough to reach the others."""
+
+
+def exact_log_likelihood(parameters: Parameters, X: np.ndarray, verbose: bool) -> np.ndarray:
+    """Return log p(x) of each row by enumeration, (n,)."""
+    values = [
+        np.asarray(enumeration.log_likelihood(parameters, block.x))[: len(part)]
+        for block, part in blocks(X, verbose)
+    ]
+    return np.concatenate(values)
+
+
+def annealed_log_likelihood(
+    parameters: Parameters,
+    X: np.ndarray,
+    n_temperatures: int | None = None,
+    n_particles: int = 1,
+    seed: int = 0,
+    verbose: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p(x) of each row by annealed importance sampling, (n,), and its standard error."""
+    log_weights = []
+    compiled = annealed_weights.compiled(parameters.prior.compiles_fast)
+    for block, part in blocks(X, verbose):
+        keys = row_keys(part, seed, block.x.shape[1])
+        weights = compiled(parameters, block, keys, n_temperatures, n_particles)
+        log_weights.append(np.asarray(weights)[:, : len(part)])
+    return log_mean_exp(np.concatenate(log_weights, 1))
+
+
+def log_mean_exp(log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the mean of weights along the first axis, and its standard error.
+
+    The log is corrected for its bias.
+    """
+    m = len(log_weights)
+    top = log_weights.max(0)
+    weights = np.exp(log_weights - top)
+    mean = weights.mean(0)
+    # the squared standard error of the mean, relative to it
+    relative = weights.var(0, ddof=1) / m / mean**2 if m > 1 else np.zeros_like(mean)
+    return top + np.log(mean) + 0.5 * relative, np.sqrt(relative)
 
 
 def _all_particles(
     parameters: Parameters, block: Block, keys: Array, n_temperatures: int | None, n_particles: int
 ) -> Array:
-    """The log weights of the particles (n_particles, n) of each row of the block; ``keys`` holds a key a row."""
+    """Return the log weights of the particles (n_particles, n) of each row; there is a key per row."""
+    prior, how = parameters.prior, (n_temperatures, n_particles)
     if block.observed is None:
-        return _weights(
-            parameters.prior, channel(parameters, block.x), keys, n_temperatures, n_particles
-        ) + _constant(parameters, block)
+        log_weights = _log_weights(prior, channel(parameters, block.x), keys, *how)
+        return log_weights + _constant(parameters, block)
 
     def alone(row: tuple[Array, Array, Array]) -> Array:
         x, observed, key = row
-        return _weights(
-            parameters.prior,
-            row_channel(parameters, x, observed),
-            key[None],
-            n_temperatures,
-            n_particles,
-        )[:, 0]
+        return _log_weights(prior, row_channel(parameters, x, observed), key[None], *how)[:, 0]
 
     rows = (block.x.T, block.observed.T, keys)
     return lax.map(alone, rows, batch_size=256).T + _constant(parameters, block)
@@ -59,63 +105,59 @@ annealed_weights = Compiled(_all_particles, ("n_temperatures", "n_particles"))
 
 
 def _constant(parameters: Parameters, block: Block) -> Array:
-    """The log likelihood of the observed entries of each row, were the coefficients zero."""
+    """Return the log likelihood of the observed entries of each row, were the coefficients zero."""
     noise = parameters.sigma2[..., None]
-    terms = -0.5 * (
-        jnp.square(block.x - parameters.mean[:, None]) / noise + LOG_2PI + jnp.log(noise)
-    )
+    squares = jnp.square(block.x - parameters.mean[:, None]) / noise
+    terms = -0.5 * (squares + LOG_2PI + jnp.log(noise))
     return (terms if block.observed is None else jnp.where(block.observed, terms, 0.0)).sum(0)
 
 
-def _weights(
+def _start(prior: Prior, whole: Channel, single: Any) -> tuple[Channel, Array, int, float]:
+    """Return where the path starts, its log normaliser, and the number and power of the temperatures.
+
+    Most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power.
+    """
+    known = single.factorised(cast(whole, "float32")) if MEAN_FIELD.of(prior) else None
+    if known is None:
+        nothing = Channel(*(jnp.zeros_like(part) for part in whole))
+        return nothing, jnp.zeros(whole.c.shape[1:]), FROM_PRIOR, 4.0
+    base = Channel(*(HEAT * part.astype(float) for part in known[0]))
+    log_normaliser = prior.log_normaliser(base)  # type: ignore[attr-defined]
+    return base, log_normaliser, FROM_MEAN_FIELD, 1.5
+
+
+def _log_weights(
     prior: Prior, whole: Channel, keys: Array, n_temperatures: int | None, n_particles: int
 ) -> Array:
-    """The log weights of the particles of each row (n_particles, n)."""
+    """Return the log weights of the particles of each row, (n_particles, n)."""
     single = cast(prior, "float32")
-    known = single.factorised(cast(whole, "float32"))
-    # most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power
-    count, power = (FROM_PRIOR, 4.0) if known is None else (FROM_MEAN_FIELD, 1.5)
+    base, log_normaliser, count, power = _start(prior, whole, single)
     count = n_temperatures or count
     ladder = (np.arange(count + 1) / count) ** power
-    if known is None:
-        base, log_normaliser = (
-            Channel(*(jnp.zeros_like(part) for part in whole)),
-            jnp.zeros(whole.c.shape[1:]),
-        )
-    else:
-        base = Channel(*(HEAT * part.astype(float) for part in known[0]))
-        log_normaliser = prior.log_normaliser(base)
     change = Channel(*(end - start for end, start in zip(whole, base, strict=True)))
-    blank = jax.tree.map(jnp.asarray, single.blank(len(whole.G), whole.c.shape[1], "float32"))
+    zeros = jax.tree.map(jnp.asarray, single.zeros(len(whole.G), whole.c.shape[1], "float32"))
 
-    def difference(latent: object) -> Array:
-        """L_1 - L_0."""
+    def difference(latent: Any) -> Array:
+        """Return L_1 - L_0."""
         beta, m = single.coefficients(latent).astype(float), single.offset(latent).astype(float)
         c = change.c - change.c_one[:, None] * m
-        return (beta * (c - 0.5 * (change.G @ beta))).sum(0) + m * (
-            change.x_one - 0.5 * change.one_one * m
-        )
+        of_offset = m * (change.x_one - 0.5 * change.one_one * m)
+        return (beta * (c - 0.5 * (change.G @ beta))).sum(0) + of_offset
 
     def one(particle: Array) -> Array:
-        own = jax.vmap(lambda key: jax.random.fold_in(key, particle))(keys)
-
-        def sweep(latent: object, k: Array, t: Array) -> object:
-            tilt = cast(
-                Channel(*(start + t * part for start, part in zip(base, change, strict=True))),
-                "float32",
-            )
-            return single.gibbs(jax.vmap(lambda key: jax.random.fold_in(key, k))(own), latent, tilt)
+        own = fold_in(keys, particle)
 
         def step(
-            carry: tuple[object, Array], x: tuple[Array, Array, Array]
-        ) -> tuple[tuple[object, Array], None]:
+            carry: tuple[Any, Array], x: tuple[Array, Array, Array]
+        ) -> tuple[tuple[Any, Array], None]:
             latent, log_weight = carry
             k, t, rise = x
-            latent = sweep(latent, k, t)
+            between = (start + t * part for start, part in zip(base, change, strict=True))
+            latent = single.gibbs(fold_in(own, k), latent, cast(Channel(*between), "float32"))
             return (latent, log_weight + rise * difference(latent)), None
 
         # a sweep at t_k, whose first one is the exact draw, then the step to t_{k+1}
         inputs = (jnp.arange(count), jnp.asarray(ladder[:-1]), jnp.asarray(np.diff(ladder)))
-        return lax.scan(step, (blank, log_normaliser), inputs)[0][1]
+        return lax.scan(step, (zeros, log_normaliser), inputs)[0][1]
 
     return lax.map(one, jnp.arange(n_particles))

@@ -1,10 +1,12 @@
 r"""The most probable coefficients of a row (MAP), by coordinate descent from good starts.
 
-The objective is the paper's (section "Reconstruction"), |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost
-at their best. One coefficient at a time it is a scalar problem that every law solves exactly (:meth:`noisyica.laws.Law.best`). Where the
-penalty is convex (``log``, ``lap``) that ends at the only minimum. Elsewhere it begins with the best of all discrete states, if they can
-be gone through (:mod:`noisyica.priors.pieces`), or with many states that a Gibbs sampler visits while the likelihood is heated and cooled. Its
-random numbers are a hash of the row: the answer is a function of x and the model alone.
+The objective is the paper's (section "Reconstruction"), |x - mean - A beta|^2 / 2 sigma^2 plus what the
+hidden variables behind beta cost at their best. One coefficient at a time it is a scalar problem that
+every law solves exactly (:meth:`noisyica.laws.Law.best`). Where the penalty is convex (``log``, ``lap``)
+that ends at the only minimum. Elsewhere it begins with the best of all discrete states, if they can be
+enumerated (:mod:`noisyica.priors.pieces`), or with many states that a Gibbs sampler visits while the
+likelihood is heated and cooled. Its random numbers are a hash of the row: the answer is a function of x
+and the model alone.
 """
 
 from __future__ import annotations
@@ -13,24 +15,42 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from noisyica._jax.arrays import Compiled
-from noisyica.engine.statistics import Block, Parameters, channel, row_channel
-from noisyica.priors import Channel, Prior
+from noisyica._jax.compiling import Compiled
+from noisyica._jax.randomness import fold_in
+from noisyica.posterior.chains import blocks, row_keys
+from noisyica.posterior.parameters import Parameters, channel, row_channel
+from noisyica.priors import MODE, Channel
+from noisyica.rows.block import Block
 
 Array = jax.Array
 
-HEAT = (0.03, 0.1, 0.3, 1.0)
-"""What the likelihood is raised to in turn."""
+POWERS = (0.03, 0.1, 0.3, 1.0)
+"""The powers to which the likelihood is raised in turn while the sampler looks for states."""
 CYCLES = 20
-"""How often."""
+"""How often it goes through these powers."""
 SHORT, LONG = 5, 10_000
-"""Sweeps from each start, and at most from the best one."""
+"""The number of sweeps from each start, and the maximum number of sweeps from the best one."""
+
+
+def most_probable(
+    parameters: Parameters, X: np.ndarray, verbose: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most probable coefficients (n, p) and offsets (n,) of the rows of X."""
+    MODE.require(parameters.prior)
+    betas, offsets = [], []
+    for block, part in blocks(X, verbose):
+        keys = row_keys(part, 0, block.x.shape[1])
+        beta, offset = modes.compiled(fast_compile=True)(parameters, block, keys)
+        betas.append(np.asarray(beta).T[: len(part)])
+        offsets.append(np.asarray(offset)[: len(part)])
+    return np.concatenate(betas), np.concatenate(offsets)
 
 
 def _modes(parameters: Parameters, block: Block, keys: Array) -> tuple[Array, Array]:
-    """The most probable coefficients (p, n) and offsets (n,) of a block of rows; ``keys`` holds a key a row."""
+    """Return the most probable coefficients (p, n) and offsets (n,) of a block; there is a key per row."""
     prior = parameters.prior
     if block.observed is None:
         latent = _search(prior, channel(parameters, block.x), keys)
@@ -48,64 +68,64 @@ def _modes(parameters: Parameters, block: Block, keys: Array) -> tuple[Array, Ar
 modes = Compiled(_modes)
 
 
-def _search(prior: Prior, tilt: Channel, keys: Array) -> Any:
-    """The best latent variables that are found."""
-    p, n = tilt.c.shape
-    start = jax.tree.map(jnp.asarray, prior.blank(p, n, float))
-    found = _sweeps(prior, tilt, start, SHORT)
+def _search(prior: Any, seen: Channel, keys: Array) -> Any:
+    """Return the best latent variables that the search finds."""
+    p, n = seen.c.shape
+    start = jax.tree.map(jnp.asarray, prior.zeros(p, n, float))
+    best = _sweeps(prior, seen, start, SHORT)
     if not prior.convex:
-        starts, exhaustive = prior.candidates(tilt)
-        found = _best_of(prior, tilt, starts, found)
+        starts, exhaustive = prior.candidates(seen)
+        best = _best_of(prior, seen, starts, best)
         if not exhaustive:
-            found = _visits(prior, tilt, keys, found)
+            best = _visits(prior, seen, keys, best)
 
     def moving(state: tuple[Array, Any, Array]) -> Array:
         i, latent, before = state
-        value = _objective(prior, tilt, latent)
+        value = _objective(prior, seen, latent)
         return (i < LONG // SHORT) & jnp.any(before - value > 1e-12 * (1 + jnp.abs(value)))
 
     def go_on(state: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
         i, latent, _ = state
-        return i + 1, _sweeps(prior, tilt, latent, SHORT), _objective(prior, tilt, latent)
+        return i + 1, _sweeps(prior, seen, latent, SHORT), _objective(prior, seen, latent)
 
-    first = (jnp.zeros((), int), found, jnp.full(n, jnp.inf))
+    first = (jnp.zeros((), int), best, jnp.full(n, jnp.inf))
     return lax.while_loop(moving, go_on, first)[1]
 
 
-def _objective(prior: Prior, tilt: Channel, latent: Any) -> Array:
+def _objective(prior: Any, seen: Channel, latent: Any) -> Array:
     """What is minimised, up to a constant of the row (n,)."""
     beta, mu = prior.coefficients(latent), prior.offset(latent)
-    c = tilt.c - tilt.c_one[:, None] * mu
-    fit = (beta * (0.5 * (tilt.G @ beta) - c)).sum(0) + mu * (0.5 * tilt.one_one * mu - tilt.x_one)
+    c = seen.c - seen.c_one[:, None] * mu
+    fit = (beta * (0.5 * (seen.G @ beta) - c)).sum(0) + mu * (0.5 * seen.one_one * mu - seen.x_one)
     return fit + prior.penalty(beta, mu)
 
 
-def _sweeps(prior: Prior, tilt: Channel, latent: Any, count: int) -> Any:
-    return lax.fori_loop(0, count, lambda _, latent: prior.ascend(latent, tilt), latent)
+def _sweeps(prior: Any, seen: Channel, latent: Any, count: int) -> Any:
+    return lax.fori_loop(0, count, lambda _, latent: prior.ascend(latent, seen), latent)
 
 
-def _better(prior: Prior, tilt: Channel, new: Any, old: Any) -> Any:
+def _better(prior: Any, seen: Channel, new: Any, old: Any) -> Any:
     """Row by row, the latent variables of lower objective."""
-    wins = _objective(prior, tilt, new) < _objective(prior, tilt, old)
+    wins = _objective(prior, seen, new) < _objective(prior, seen, old)
     return jax.tree.map(lambda x, y: jnp.where(wins, x, y), new, old)
 
 
-def _best_of(prior: Prior, tilt: Channel, starts: Any, found: Any) -> Any:
-    """The best of where a few sweeps from each of the ``starts`` end, and of what was found before."""
+def _best_of(prior: Any, seen: Channel, starts: Any, best: Any) -> Any:
+    """The best of where a few sweeps from each of the ``starts`` end, and of what was best before."""
     return lax.scan(
-        lambda best, start: (_better(prior, tilt, _sweeps(prior, tilt, start, SHORT), best), None),
-        found,
+        lambda best, start: (_better(prior, seen, _sweeps(prior, seen, start, SHORT), best), None),
+        best,
         starts,
     )[0]
 
 
-def _visits(prior: Prior, tilt: Channel, keys: Array, found: Any) -> Any:
+def _visits(prior: Any, seen: Channel, keys: Array, best: Any) -> Any:
     """The best of where a few sweeps end that begin with the visits of a Gibbs sampler."""
 
     def visit(carry: tuple[Any, Any], k: Array) -> tuple[tuple[Any, Any], None]:
         best, latent = carry
-        hot = Channel(*(jnp.asarray(HEAT)[k % len(HEAT)] * part for part in tilt))
-        latent = prior.gibbs(jax.vmap(lambda key: jax.random.fold_in(key, k))(keys), latent, hot)
-        return (_better(prior, tilt, _sweeps(prior, tilt, latent, SHORT), best), latent), None
+        hot = Channel(*(jnp.asarray(POWERS)[k % len(POWERS)] * part for part in seen))
+        latent = prior.gibbs(fold_in(keys, k), latent, hot)
+        return (_better(prior, seen, _sweeps(prior, seen, latent, SHORT), best), latent), None
 
-    return lax.scan(visit, (found, found), jnp.arange(CYCLES * len(HEAT)))[0][0]
+    return lax.scan(visit, (best, best), jnp.arange(CYCLES * len(POWERS)))[0][0]

@@ -1,18 +1,23 @@
 r"""Standard errors of what was learnt, from the information that the observed rows hold.
 
-By Fisher's identity the score of a row is the posterior mean of the complete data's score, so a Markov chain at the fitted parameters
-estimates it, and the sum over rows of its outer products is the information (Louis, 1982, is the same matrix by another route). Two
-independent chains, one for each factor of the product, leave no Monte-Carlo bias.
+By Fisher's identity the score of a row is the posterior mean of the complete data's score, so a Markov
+chain at the fitted parameters estimates it, and the sum over rows of its outer products is the
+information (Louis, 1982, is the same matrix by another route). Two independent chains, one for each factor
+of the product, leave no Monte-Carlo bias.
 
-**Which parameters hang together.** Write a change of (mean, A) as A C + D, with D orthogonal to A's columns in the noise's metric, and
-b = (1, beta). What a row says of D is r b' / sigma^2, r being the part of x orthogonal to A: independent of beta, with mean zero. Hence
-D is uncorrelated with everything else, and its information is that of a regression on the posterior means of b. The rest, the p (p + 1)
-entries of C (a row more where there are offsets), log sigma^2 and the prior's parameters, is estimated jointly, from p numbers a row:
+**Which parameters hang together.** Write a change of (mean, A) as A C + D, with D orthogonal to A's columns
+in the noise's metric, and b = (1, beta). What a row says of D is r b' / sigma^2, r being the part of x
+orthogonal to A: independent of beta, with mean zero. Hence D is uncorrelated with everything else, and its
+information is that of a regression on the posterior means of b. The rest, the p (p + 1) entries of C (one
+more row where there are offsets), log sigma^2 and the prior's parameters, is estimated jointly, from p
+numbers per row:
 
-    score of C = u b',  u = A' Sigma^-1 (x - mean - A beta);        score of log sigma^2 = (|x - mean - A beta|^2 / sigma^2 - d) / 2.
+    score of C = u b',  u = A' Sigma^-1 (x - mean - A beta);
+    score of log sigma^2 = (|x - mean - A beta|^2 / sigma^2 - d) / 2.
 
-The complete data's information is block diagonal and known in closed form (A' Sigma^-1 A with E[b b'], d / 2, and the prior's own).
-In its units the observed information is the share of it that the rows keep, a matrix between 0 and 1.
+The complete data's information is block diagonal and known in closed form (A' Sigma^-1 A with E[b b'],
+d / 2, and the prior's own). In its units the observed information is the share of it that the rows keep, a
+matrix between 0 and 1.
 
 Where A is hidden, the precision of its prior is added, and the standard errors are its posterior's.
 """
@@ -26,26 +31,32 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from noisyica._jax.arrays import cast
-from noisyica.engine.statistics import Block, Parameters, fitted
-from noisyica.model import Model, Summary, blocks, chain, row_keys
-from noisyica.priors import Channel, Prior
+from noisyica._jax.arrays import cast, to_numpy
+from noisyica._jax.precision import double_precision
+from noisyica.posterior.chains import Summary, blocks, chain, row_keys
+from noisyica.posterior.parameters import Parameters, fitted
+from noisyica.priors import DENSITY, Channel, Prior
+from noisyica.rows.block import Block
 
 Array = jax.Array
 LEAST_SHARE = 1e-4
 """The least share of the complete data's information that is believed: less is noise of the estimate."""
-MOST = 1700
-"""So many parameters are estimated jointly at most; beyond, entries (i, j) and (j, i) of C only."""
-PER_PARAMETER = 10
-"""And not with fewer rows than so many for each parameter: the inverse of their information would be noise."""
-SMALL = 16384
-"""Up to so many coefficients, compiling takes longer than sampling, and is done quickly."""
-NUMBERS = 2e7
-"""Most numbers to keep of the scores: of larger data a random part of the rows is taken."""
+MOST_JOINTLY = 1700
+"""The maximum number of parameters that are estimated jointly.
+
+Beyond it only entries (i, j) and (j, i) of C are."""
+ROWS_PER_PARAMETER = 10
+"""The least number of rows per parameter that is estimated jointly.
+
+With fewer rows the inverse of their information would be noise."""
+FEW_COEFFICIENTS = 16384
+"""Up to so many coefficients, compiling takes longer than sampling, and is done fast."""
+MOST_NUMBERS = 2e7
+"""The maximum number of numbers to keep of the scores: of larger data a random part of the rows is taken."""
 
 
 class Scores(NamedTuple):
-    """Posterior means a row (the last axis of the first four), and sums over the rows."""
+    """Posterior means of each row (the last axis of the first four), and sums over the rows."""
 
     C: Any  # (p, p + 1, n); (p + 1, p + 1, n) with an offset; (d, p + 1, n) where C is everything
     noise: Any  # (1, n), or (d, n) for diagonal noise
@@ -55,8 +66,9 @@ class Scores(NamedTuple):
     squares: Any  # (k, k)  of the prior's scores
 
 
+@double_precision()
 def standard_errors(
-    model: Model,
+    parameters: Parameters,
     X: np.ndarray,
     weight: np.ndarray | None = None,
     free_mean: bool = True,
@@ -64,42 +76,50 @@ def standard_errors(
     n_draws: int = 100,
     n_warmup: int = 50,
     seed: int = 0,
+    verbose: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Standard errors by name: "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance", and the prior's parameters.
+    """Return standard errors by name.
+
+    They are those of "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance" and the prior's
+    parameters.
 
     Parameters
     ----------
-    model : Model
-        With the parameters learnt from X.
+    parameters : Parameters
+        What was learnt from X.
     X : array (n, d)
     weight : array (n,), optional
-        How many rows each counts for.
+        How many rows each row counts for.
     free_mean : bool
         Whether the mean was learnt.
     hidden : bool
-        Whether A was (``mixing_prior="normal"``).
+        Whether A was hidden (``mixing_prior="normal"``).
     n_draws, n_warmup : int
-        Sweeps of each of the two chains, and those before them.
+        The number of sweeps of each of the two chains, and of those before them.
     seed : int
+        The random seed.
+    verbose : bool
+        Whether to show progress on a terminal when it takes more than a second.
     """
-    with jax.enable_x64(True), jax.default_matmul_precision("float32"):
-        d, p = model.mixing.shape
-        X = model.check(X)
-        directions = _directions(model.prior, p)
-        diagonal, k = bool(np.ndim(model.noise_variance)), directions.shape[1]
-        whole = d * (p + 2) + k  # parameters where C is everything
-        everything = diagonal and whole <= MOST and len(X) >= PER_PARAMETER * whole
-        numbers = whole if everything else p * (p + 1) + 2 * p + (d if diagonal else 1)
-        count = min(len(X), max(200, int(NUMBERS / numbers)))
-        chosen = np.random.RandomState(seed).choice(len(X), count, replace=False)
-        counts = np.ones(len(X)) if weight is None else weight
-        rows, weight = X[chosen], counts[chosen] * (counts.sum() / counts[chosen].sum())
-        summary = _score_of_everything if everything else _score
-        chains = [
-            _scores(model, rows, weight, directions, summary, n_draws, n_warmup, seed + i)
-            for i in (1, 2)
-        ]
-        return _errors(model, free_mean, hidden, chains, directions, rows, weight, everything)
+    d, p = parameters.A.shape
+    directions = _directions(parameters.prior, p)
+    if directions.size:
+        DENSITY.require(parameters.prior)
+    diagonal, k = bool(np.ndim(parameters.sigma2)), directions.shape[1]
+    whole = d * (p + 2) + k  # parameters where C is everything
+    everything = diagonal and whole <= MOST_JOINTLY and len(X) >= ROWS_PER_PARAMETER * whole
+    numbers = whole if everything else p * (p + 1) + 2 * p + (d if diagonal else 1)
+    count = min(len(X), max(200, int(MOST_NUMBERS / numbers)))
+    chosen = np.random.RandomState(seed).choice(len(X), count, replace=False)
+    counts = np.ones(len(X)) if weight is None else weight
+    rows, weight = (
+        np.asarray(X[chosen], float),
+        counts[chosen] * (counts.sum() / counts[chosen].sum()),
+    )
+    how = (directions, _score_of_everything if everything else _score, n_draws, n_warmup)
+    chains = [_scores(parameters, rows, weight, *how, seed + i, verbose) for i in (1, 2)]
+    theta = to_numpy(parameters)
+    return _errors(theta, free_mean, hidden, chains, directions, rows, weight, everything)
 
 
 def _directions(prior: Prior, p: int) -> np.ndarray:
@@ -116,7 +136,7 @@ def _mstep_jacobian(prior: Prior, p: int) -> Array:
     """Derivatives (leaves, statistics) of the M-step, at the statistics of draws from the prior, each in units of the largest."""
     n = 1000
     statistics = prior.statistics(
-        prior.start(jax.random.key(0), p, n, float), jnp.full((n,), 1 / n)
+        prior.sample_prior(jax.random.key(0), p, n, float), jnp.full((n,), 1 / n)
     )
     flat, restore = jax.flatten_util.ravel_pytree(statistics)
     if not flat.size:
@@ -133,7 +153,7 @@ def _flat(prior: Prior) -> Array:
     )
 
 
-def _moved(prior: Prior, change: Any) -> Prior:
+def _moved(prior: Any, change: Any) -> Any:
     """The prior with ``change`` added to its leaves."""
     leaves, structure = jax.tree.flatten(prior)
     parts = jnp.split(jnp.asarray(change), np.cumsum([np.size(leaf) for leaf in leaves])[:-1])
@@ -147,7 +167,7 @@ def _moved(prior: Prior, change: Any) -> Prior:
 
 
 def _scores(
-    model: Model,
+    parameters: Parameters,
     X: np.ndarray,
     weight: np.ndarray,
     directions: np.ndarray,
@@ -155,45 +175,42 @@ def _scores(
     n_draws: int,
     n_warmup: int,
     seed: int,
+    verbose: bool,
 ) -> Scores:
-    """The scores of all rows, by one chain for each."""
-    parameters, start, found = model.parameters(), 0, []
-    quick = model.prior.compiles_fast or X.shape[0] * model.mixing.shape[1] <= SMALL
-    for block, rows in blocks(X):
-        keys = row_keys(X[start : start + rows], seed, block.x.shape[1])
-        size = block.x.shape[1] - rows
-        block = block._replace(
-            weight=jnp.asarray(np.append(weight[start : start + rows], np.zeros(size)))
-        )
-        how = (n_warmup, 1, jnp.asarray(directions), n_draws, "gibbs", False, summary)
-        total, _ = chain(parameters, block, keys, *how, quick=quick)
+    """Return the scores of all rows, by one chain for each."""
+    few = X.shape[0] * parameters.A.shape[1] <= FEW_COEFFICIENTS
+    compiled = chain.compiled(parameters.prior.compiles_fast or few)
+    how = (n_warmup, 1, jnp.asarray(directions), n_draws, "gibbs", False, summary)
+    parts, first = [], 0
+    for block, rows in blocks(X, verbose):
+        size, n = block.x.shape[1], len(rows)
+        own = np.append(weight[first : first + n], np.zeros(size - n))
+        block = block._replace(weight=jnp.asarray(own))
+        total, _ = compiled(parameters, block, row_keys(rows, seed, size), *how)
         mean = [np.asarray(part, float) / n_draws for part in total]
-        found.append([part[..., :rows] for part in mean[:4]] + mean[4:])
-        start += rows
-    return Scores(
-        *(
-            np.concatenate(parts, -1) if i < 4 else sum(parts)
-            for i, parts in enumerate(zip(*found, strict=True))
-        )
-    )
+        parts.append([part[..., :n] for part in mean[:4]] + mean[4:])
+        first += n
+    values = list(zip(*parts, strict=True))
+    per_row = [np.concatenate(value, -1) for value in values[:4]]
+    return Scores(*per_row, *(sum(value) for value in values[4:]))
 
 
 def _score(
-    parameters: Parameters, latent: Any, tilt: Channel, block: Block, directions: Array
+    parameters: Parameters, latent: Any, seen: Channel, block: Block, directions: Array
 ) -> Scores:
     """The complete data's scores at one draw."""
     prior = parameters.prior
     beta, offset = prior.coefficients(latent), prior.offset(latent)
-    u = tilt.c - tilt.c_one[:, None] * offset - tilt.G @ beta
+    u = seen.c - seen.c_one[:, None] * offset - seen.G @ beta
     if prior.has_offset:
-        u = jnp.concatenate([u, (tilt.x_one - tilt.c_one @ beta - tilt.one_one * offset)[None]])
-    return _score_of_everything(parameters, latent, tilt, block, directions, u)
+        u = jnp.concatenate([u, (seen.x_one - seen.c_one @ beta - seen.one_one * offset)[None]])
+    return _score_of_everything(parameters, latent, seen, block, directions, u)
 
 
 def _score_of_everything(
     parameters: Parameters,
     latent: Any,
-    tilt: Channel,
+    seen: Channel,
     block: Block,
     directions: Array,
     u: Array | None = None,
@@ -219,7 +236,7 @@ def _score_of_everything(
     )
 
 
-def _prior_score(prior: Prior, beta: Array, offset: Array, directions: Array) -> Array:
+def _prior_score(prior: Any, beta: Array, offset: Array, directions: Array) -> Array:
     """Derivatives (k, n) of each row's log density in the directions of the prior's parameters."""
 
     def along(direction: Array) -> Array:
@@ -274,7 +291,7 @@ def _inverse(information: np.ndarray, added: np.ndarray | float = 0.0) -> np.nda
 
 
 def _errors(
-    model: Model,
+    theta: Parameters,
     free_mean: bool,
     hidden: bool,
     chains: list[Scores],
@@ -284,22 +301,20 @@ def _errors(
     everything: bool,
 ) -> dict[str, np.ndarray]:
     """Standard errors from the scores of two chains of the rows X, which count for ``weight`` rows each."""
-    d, p = model.mixing.shape
-    noise, diagonal = (
-        np.broadcast_to(model.noise_variance, (d,)),
-        bool(np.ndim(model.noise_variance)),
-    )
+    A: Any = theta.A
+    d, p = A.shape
+    noise, diagonal = np.broadcast_to(theta.sigma2, (d,)), bool(np.ndim(theta.sigma2))
     there = slice(0 if free_mean else 1, None)  # which of b = (1, beta) there are
     n = weight.sum()
     bb = sum(s.bb for s in chains)[there, there] / 2
     # what is hidden moves x within the columns of A, and along (1, .., 1) where there are offsets
-    span = np.column_stack([model.mixing, np.ones(d)]) if model.prior.has_offset else model.mixing
+    span = np.column_stack([A, np.ones(d)]) if theta.prior.has_offset else A
     if everything:
         span = np.eye(d)
     axes = _axes(span, noise, bb, sum(s.squares for s in chains) / 2)
     pull = np.zeros(len(bb))  # the precision of A's prior
     if hidden:
-        pull[-p:] = 1 / (np.square(model.mixing).mean(0) + noise.mean() / np.diag(bb)[-p:])
+        pull[-p:] = 1 / (np.square(A).mean(0) + noise.mean() / np.diag(bb)[-p:])
     of_noise = n / 2 if diagonal else n * d / 2  # the complete data's information on log sigma^2
     scores = []
     for s in chains:
@@ -313,7 +328,7 @@ def _errors(
     U = span @ axes.B
     added = (U.T @ U, axes.K * pull @ axes.K)
     q = scores[0][0].shape[0] * len(bb) + len(scores[0][1])
-    joint = q <= MOST and len(weight) >= PER_PARAMETER * q
+    joint = q <= MOST_JOINTLY and len(weight) >= ROWS_PER_PARAMETER * q
     within, others = (_joint if joint else _pairs)(scores, weight, added, U, axes.K)
     # the part of A's change that is orthogonal to its columns
     first, second = (axes.K @ s.b[there] for s in chains)
@@ -328,8 +343,8 @@ def _errors(
         found["mean"] = errors[:, 0]
     count = len(chains[0].noise)
     relative = np.sqrt(np.diag(others)[:count] / of_noise)
-    found["noise_variance"] = noise * relative if diagonal else model.noise_variance * relative[0]
-    own = _of_prior(model.prior, directions, axes.prior @ others[count:, count:] @ axes.prior)
+    found["noise_variance"] = noise * relative if diagonal else float(theta.sigma2) * relative[0]
+    own = _of_prior(theta.prior, directions, axes.prior @ others[count:, count:] @ axes.prior)
     return found | {
         f"prior_{name}" if name in found else name: value for name, value in own.items()
     }

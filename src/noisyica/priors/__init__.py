@@ -26,7 +26,16 @@ BernoulliGaussian(alpha=0.5)
 Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=array([0.7, 0.3])))
 """
 
-from noisyica.priors.base import REGISTRY, Channel, OffsetState, Prior
+from noisyica.priors.base import REGISTRY, Channel, Expansion, OffsetState, Prior, as_pytree
+from noisyica.priors.capabilities import (
+    DENSITY,
+    ENUMERATION,
+    EXPANSION,
+    MEAN_FIELD,
+    METROPOLIS,
+    MODE,
+    Capability,
+)
 from noisyica.priors.independent import MEAN_FIELD_SWEEPS, Independent
 from noisyica.priors.named import (
     BernoulliGaussian,
@@ -48,13 +57,21 @@ from noisyica.priors.ternary import (
 )
 
 __all__ = [
+    "DENSITY",
+    "ENUMERATION",
+    "EXPANSION",
+    "MEAN_FIELD",
     "MEAN_FIELD_ROUNDS",
     "MEAN_FIELD_SWEEPS",
+    "METROPOLIS",
+    "MODE",
     "REGISTRY",
     "TABLE",
     "TERNARY_STATES",
     "BernoulliGaussian",
+    "Capability",
     "Channel",
+    "Expansion",
     "ExponentialBernoulliGaussian",
     "ExponentialGaussian",
     "ExponentialTernary",
@@ -68,6 +85,7 @@ __all__ = [
     "SingleScaleTernary",
     "SingleScaleTernaryOffset",
     "TernaryState",
+    "as_pytree",
     "from_plain",
     "get",
     "to_plain",

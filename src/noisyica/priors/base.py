@@ -1,7 +1,8 @@
-"""What every prior has: the class :class:`Prior`, what it sees of the data (:class:`Channel`), and how a class becomes a pytree."""
+"""What every prior has: the class :class:`Prior`, and what it sees of the data, :class:`Channel`."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisyica import laws
+from noisyica._jax.randomness import Key
 from noisyica._jax.special import eliminate
 
 Array = jax.Array
@@ -19,8 +20,9 @@ Self = TypeVar("Self", bound="Prior")
 class Channel(NamedTuple):
     """All that the likelihood says about a block of rows, divided by the noise variance.
 
-    With ``beta`` of shape (p, n), the log likelihood is ``sum_n(c . beta - beta' G beta / 2)`` up to a constant; an offset mu on
-    all of x replaces c by ``c - mu * c_one`` and adds ``mu * x_one - mu^2 * one_one / 2``.
+    With ``beta`` of shape (p, n), the log likelihood is ``sum_n(c . beta - beta' G beta / 2)`` up to a
+    constant; an offset mu on all of x replaces c by ``c - mu * c_one`` and adds
+    ``mu * x_one - mu^2 * one_one / 2``.
     """
 
     G: Array  # (p, p)  A'A
@@ -30,120 +32,82 @@ class Channel(NamedTuple):
     one_one: Array  # ()      d
 
 
+class Expansion(NamedTuple):
+    """Sums over rows for parameter expansion, psi being -(log density)'."""
+
+    products: Array  # (p, p)  psi(beta) beta'
+    squares: Array  # (p,)  psi(beta)^2
+    rows: Array  # (p,)  the number of rows that say anything of each component
+    scores: Array  # (p,)  psi(beta); 0 where there is no score for locations
+
+
 class OffsetState(NamedTuple):
-    """The latent variables of the prior inside, and the rows' offsets mu (n,)."""
+    """The latent variables of the prior inside, and the offsets mu (n,) of the rows."""
 
     inner: Any
     mu: Array
 
 
-class Prior:
-    """Base of all priors. ``parameter_names`` are the attributes that are learnt."""
+class Prior(abc.ABC):
+    """The law of the coefficients of a row: base of all priors.
+
+    A prior is immutable, and a pytree whose leaves are its parameters (:func:`as_pytree`). Its latent
+    variables are arrays whose last axis is that of the rows. Learning needs the seven methods that are
+    abstract here. The answers that follow have defaults. What else a prior can do is a matter of its
+    capabilities (:mod:`noisyica.priors.capabilities`).
+    """
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
+    """The attributes that are learnt."""
     has_offset: ClassVar[bool] = False
+    """Whether each row has a random offset on all its columns, instead of a mean."""
+    single_scale: ClassVar[bool] = False
+    """Whether the coefficients of a row are signs times one common scale."""
     smooth: ClassVar[bool] = False
-    compiles_fast: ClassVar[bool] = (
-        False  # whether its kernels are simple enough to be compiled quickly (noisyica._jax.arrays.Compiled)
-    )
-    starts: ClassVar[tuple[str, ...]] = ("fastica",)  # what init="auto" tries
+    """Whether the log density has a derivative, which parameter expansion follows."""
+    compiles_fast: ClassVar[bool] = False
+    """Whether the kernels are so simple that they run as fast when they are compiled fast."""
+    starts: ClassVar[tuple[str, ...]] = ("fastica",)
+    """What init="auto" tries."""
 
-    def start(self, key: Array, p: int, n: int, dtype: Any) -> Any:
-        """Latent variables of n rows drawn from the prior."""
-        raise NotImplementedError
+    # ------------------------------------------------------------------------- what learning needs
 
-    def blank(self, p: int, n: int, dtype: Any) -> Any:
-        """Latent variables of n rows to begin sweeping from, as NumPy arrays."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> Any:
+        """Draw the latent variables of n rows with p coefficients from the prior."""
 
-    def gibbs(self, key: Array, latent: Any, channel: Channel) -> Any:
-        """One sweep of exact conditional draws over the latent variables of a block of rows."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def zeros(self, p: int, n: int, dtype: Any) -> Any:
+        """Return latent variables of n rows to begin sweeping from, as NumPy arrays."""
 
-    def metropolis(self, key: Array, latent: Any, channel: Channel) -> Any:
-        """One sweep of the paper's sampler: a proposal from the prior at each site, accepted on the likelihood ratio."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def gibbs(self, key: Key, latent: Any, channel: Channel) -> Any:
+        """Draw the latent variables of a block of rows anew: one sweep of exact conditional draws."""
 
-    def ascend(self, latent: Any, channel: Channel) -> Any:
-        """One sweep that sets each latent variable to its most probable value given the others: coordinate ascent towards the mode."""
-        raise NotImplementedError
-
-    def penalty(self, beta: Array, offset: Array) -> Array:
-        """What each row's coefficients (p, n) and offset (n,) cost: the paper's MAP objective less the likelihood, constants left out."""
-        raise NotImplementedError
-
-    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
-        """Latent variables (a leading axis) from which to look for the mode, and whether they are the best of all discrete states.
-
-        Where there is an ``offset`` of that law on all of x, they are :class:`OffsetState`.
-        """
-        raise NotImplementedError
-
-    @property
-    def convex(self) -> bool:
-        """Whether the penalty is convex, so that any local minimum is the mode."""
-        return False
-
-    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
-        """A channel of diagonal G through which the posterior is close to that of ``channel``, and its mean (p, n); None if none is known.
-
-        Its coefficients are independent: one Gibbs sweep draws them exactly.
-        """
-        return None
-
-    def log_normaliser(self, channel: Channel) -> Array:
-        """Log of the integral of the likelihood (n,), for a channel that :meth:`factorised` gave."""
-        raise NotImplementedError
-
-    def mean_square(self) -> Array:
-        """E[beta_j^2] under the prior."""
-        raise NotImplementedError
-
+    @abc.abstractmethod
     def coefficients(self, latent: Any) -> Array:
-        """beta, of shape (p, n)."""
-        raise NotImplementedError
+        """Return beta, of shape (p, n)."""
 
-    def offset(self, latent: Any) -> Array:
-        """The random offset of each row, (n,); zero for most priors."""
-        return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
-
-    def with_offset(self, latent: Any, offset: Any) -> Any:
-        """The latent variables with other offsets, for priors that have them."""
-        raise NotImplementedError
-
-    def with_coefficients(self, latent: Any, beta: Any) -> Any:
-        """The latent variables with these coefficients where they can have any, to begin sweeping from."""
-        return latent
-
-    def log_density(self, beta: Array, offset: Array) -> Array:
-        """Log density of each row's coefficients (p, n) and offset (n,); log probability where they are at atoms."""
-        raise NotImplementedError
-
+    @abc.abstractmethod
     def statistics(self, latent: Any, weight: Array) -> Any:
-        """Sufficient statistics for the prior's parameters, summed over rows with weights."""
-        raise NotImplementedError
+        """Return sufficient statistics for the prior's parameters, summed over rows with weights."""
 
+    @abc.abstractmethod
     def mstep(self: Self, statistics: Any) -> Self:
-        """The prior with its parameters at their maximum likelihood given the statistics."""
-        raise NotImplementedError
+        """Return the prior with its parameters at their maximum likelihood given the statistics."""
 
-    def expansion(self, latent: Any, weight: Array) -> tuple[Array, Array, Array, Array]:
-        """What parameter expansion needs: sums of psi(beta) beta' (p, p), of psi(beta)^2 (p,), the count (p,), and sums of psi(beta) (p,).
-
-        The last are 0 where there is no score for locations.
-        """
-        raise NotImplementedError
-
-    def transform(self, latent: Any, W: Array, shift: Array) -> Any:
-        """The latent variables after beta -> W beta + shift."""
-        raise NotImplementedError
-
+    @abc.abstractmethod
     def variance(self) -> float:
-        """Variance of one coefficient under the prior."""
-        raise NotImplementedError
+        """Return the variance of one coefficient under the prior."""
+
+    # ------------------------------------------------------------------- answers that have defaults
+
+    def lacks(self, methods: Sequence[str]) -> list[str]:
+        """Return which of these methods the prior does not have."""
+        return [name for name in methods if not hasattr(self, name)]
 
     def mean(self) -> float:
-        """Mean of one coefficient under the prior."""
+        """Return the mean of one coefficient under the prior."""
         return 0.0
 
     @property
@@ -151,22 +115,40 @@ class Prior:
         """Whether the sign of a coefficient may be changed."""
         return True
 
+    @property
+    def convex(self) -> bool:
+        """Whether the penalty is convex, so that any local minimum is the mode."""
+        return False
+
+    def offset(self, latent: Any) -> Array:
+        """Return the random offset of each row, (n,): zero for most priors."""
+        return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
+
+    def with_offset(self, latent: Any, offset: Any) -> Any:
+        """Return the latent variables with other offsets, for priors that have them."""
+        return latent
+
+    def with_coefficients(self, latent: Any, beta: Any) -> Any:
+        """Return the latent variables with these coefficients, where they can have any."""
+        return latent
+
     def shifted(self: Self) -> Self:
-        """The prior with a common location of its coefficients (where they are on), to be learnt."""
+        """Return the prior with a location that is learnt, common to the coefficients that are on."""
         raise ValueError(
-            f"mean='shift' is not for {self!r}, whose coefficients have no location: choose 'free', 'zero' or 'offset'."
+            f"mean='shift' is not for {self!r}, whose coefficients have no location: choose 'free', "
+            "'zero' or 'offset'."
         )
 
     def for_components(self: Self, p: int) -> Self:
-        """The prior of p components (of which only those with parameters for each component depend on p)."""
+        """Return the prior of p components, where it has parameters for each component."""
         return self
 
     def reordered(self: Self, order: np.ndarray) -> Self:
-        """The prior of the components ``order``."""
+        """Return the prior of the components ``order``."""
         return self
 
     def rescaled(self: Self, factor: float) -> Self:
-        """The same prior when x is measured in units ``factor`` times as large (only an offset has units)."""
+        """Return the same prior for x in units ``factor`` times as large: only an offset has units."""
         return self
 
     @property

@@ -10,10 +10,11 @@ import numpy as np
 from jax import lax
 
 from noisyica import laws
-from noisyica._jax.arrays import uniforms
-from noisyica.laws import Law
+from noisyica._jax.randomness import Key, uniforms
+from noisyica._jax.xla import always
+from noisyica.laws import Classes, Law
 from noisyica.priors import pieces
-from noisyica.priors.base import Channel, OffsetState, Prior, as_pytree, ridge
+from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree, ridge
 
 Array = jax.Array
 
@@ -103,17 +104,17 @@ class Independent(Prior):
     def compiles_fast(self) -> bool:  # type: ignore[override]
         return self.law.compiles_fast
 
-    def start(self, key: Array, p: int, n: int, dtype: Any) -> Array:
+    def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> Array:
         return self._whole().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
 
-    def blank(self, p: int, n: int, dtype: Any) -> Any:
+    def zeros(self, p: int, n: int, dtype: Any) -> Any:
         return np.zeros((p, n), dtype)
 
-    def gibbs(self, key: Array, latent: Array, channel: Channel) -> Array:
+    def gibbs(self, key: Key, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
             b = c - row @ beta + a * beta[j]
-            return beta.at[j].set(_apart(j, self._at(j).draw, u, a, b)), None
+            return beta.at[j].set(lax.cond(always(j), self._at(j).draw, _zeros, u, a, b)), None
 
         return _over_sites(site, key, self.law.n_uniforms, latent, channel)
 
@@ -167,6 +168,12 @@ class Independent(Prior):
         blank = Channel(*(jnp.zeros_like(part) for part in channel))
         return blank._replace(G=jnp.diag(a), c=channel.c - G @ mean + a[:, None] * mean), mean
 
+    def classes(self) -> Classes | None:
+        return self.law.classes() if self.components is None else None
+
+    def class_statistics(self, counts: Array, sums: Array) -> Any:
+        return self.law.class_statistics(counts, sums)
+
     def log_normaliser(self, channel: Channel) -> Array:
         return self._whole().log_normaliser(jnp.diag(channel.G)[:, None], channel.c).sum(0)
 
@@ -174,7 +181,7 @@ class Independent(Prior):
         mean, variance = self._each(lambda law: law.moments(0.0, 0.0))
         return jnp.mean(variance + mean * mean)
 
-    def metropolis(self, key: Array, latent: Array, channel: Channel) -> Array:
+    def metropolis(self, key: Key, latent: Array, channel: Channel) -> Array:
         zero = jnp.zeros((), latent.dtype)
 
         def site(beta: Array, x: Any) -> tuple[Array, None]:
@@ -210,16 +217,16 @@ class Independent(Prior):
             self._each(lambda law, sums: law.mstep(sums), statistics), self.components
         )
 
-    def expansion(self, latent: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
+    def expansion(self, latent: Array, weight: Array) -> Expansion:
         law = self._whole()
         if self.smooth:
             score = law.score(latent)
             weighted = score * weight
-            return (
-                weighted @ latent.T,
-                (weighted * score).sum(-1),
-                jnp.full(latent.shape[:1], weight.sum()),
-                weighted.sum(-1),
+            return Expansion(
+                products=weighted @ latent.T,
+                squares=(weighted * score).sum(-1),
+                rows=jnp.full(latent.shape[:1], weight.sum()),
+                scores=weighted.sum(-1),
             )
         # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
         scale, count = (terms @ weight for terms in law.scale_statistics(latent))
@@ -235,11 +242,11 @@ class Independent(Prior):
             total * scale / jnp.maximum(count, 1e-12),
             centred / size[:, None],
         )
-        return (
-            H,
-            total * (count / total) / (size * size),
-            jnp.full_like(count, total),
-            jnp.zeros_like(count),
+        return Expansion(
+            products=H,
+            squares=total * (count / total) / (size * size),
+            rows=jnp.full_like(count, total),
+            scores=jnp.zeros_like(count),
         )
 
     def transform(self, latent: Array, W: Array, shift: Array) -> Array:
@@ -298,7 +305,7 @@ def _facts(law: Law) -> tuple[Array, Array, Array]:
     return variance, up - down, mean
 
 
-def _over_sites(site: Any, key: Array, n_uniforms: int, beta: Array, channel: Channel) -> Array:
+def _over_sites(site: Any, key: Key, n_uniforms: int, beta: Array, channel: Channel) -> Array:
     """Scan ``site`` over the components, each with its row of G, a = G_jj, its row of c and fresh uniforms."""
     p = beta.shape[0]
     u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
@@ -306,7 +313,6 @@ def _over_sites(site: Any, key: Array, n_uniforms: int, beta: Array, channel: Ch
     return lax.scan(site, beta, inputs)[0]
 
 
-def _apart(j: Array, draw: Any, u: Any, a: Array, b: Array) -> Array:
-    """``draw(u, a, b)``, in a branch that is always taken: XLA:CPU runs a kernel that ends in an update in place on one thread only, and
-    would make one of the draw and its update; the branch keeps them apart, and the draw is split over the threads."""
-    return lax.cond(j >= 0, draw, lambda u, a, b: jnp.zeros_like(b), u, a, b)
+def _zeros(u: Any, a: Array, b: Array) -> Array:
+    """Stand beside a draw in a branch that is never taken (see :func:`noisyica._jax.xla.always`)."""
+    return jnp.zeros_like(b)

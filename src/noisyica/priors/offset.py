@@ -10,9 +10,9 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from noisyica import laws
-from noisyica._jax.arrays import split, uniforms
+from noisyica._jax.randomness import Key, split, uniforms
 from noisyica.laws import Law
-from noisyica.priors.base import Channel, OffsetState, Prior, as_pytree
+from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree
 
 Array = jax.Array
 OffsetType = TypeVar("OffsetType", bound="Offset")
@@ -42,7 +42,7 @@ class Offset(Prior):
     """
 
     has_offset: ClassVar[bool] = True
-    prior: Prior
+    prior: Any  # a Prior, with whatever capabilities it has
     offset_scale: ArrayLike
 
     def __init__(self, prior: str | Prior | Law, offset_scale: float = 1.0) -> None:
@@ -92,21 +92,22 @@ class Offset(Prior):
     def symmetric(self) -> bool:
         return self.prior.symmetric
 
-    def start(self, key: Array, p: int, n: int, dtype: Any) -> OffsetState:
+    def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> OffsetState:
         keys, zero = split(key, 2), jnp.zeros((), dtype)
         return OffsetState(
-            self.prior.start(keys[0], p, n, dtype), self._law().sample(keys[1], zero, zero, (n,))
+            self.prior.sample_prior(keys[0], p, n, dtype),
+            self._law().sample(keys[1], zero, zero, (n,)),
         )
 
-    def blank(self, p: int, n: int, dtype: Any) -> Any:
-        return OffsetState(self.prior.blank(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
+    def zeros(self, p: int, n: int, dtype: Any) -> Any:
+        return OffsetState(self.prior.zeros(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
 
     @staticmethod
     def _inside(channel: Channel, mu: Array) -> Channel:
         """What is left for the coefficients."""
         return channel._replace(c=channel.c - channel.c_one[:, None] * mu)
 
-    def gibbs(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
+    def gibbs(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
         keys, law = split(key, 2), self._law()
         inner = self.prior.gibbs(keys[0], latent.inner, self._inside(channel, latent.mu))
         u = uniforms(keys[1], law.n_uniforms, latent.mu.shape, latent.mu.dtype)
@@ -117,7 +118,7 @@ class Offset(Prior):
             ),
         )
 
-    def metropolis(self, key: Array, latent: OffsetState, channel: Channel) -> OffsetState:
+    def metropolis(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
         keys, law, mu = split(key, 2), self._law(), latent.mu
         inner = self.prior.metropolis(keys[0], latent.inner, self._inside(channel, mu))
         v, *u = uniforms(keys[1], 1 + law.n_uniforms, mu.shape, mu.dtype)
@@ -190,7 +191,7 @@ class Offset(Prior):
         inner, size, count = statistics
         return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
 
-    def expansion(self, latent: OffsetState, weight: Array) -> tuple[Array, Array, Array, Array]:
+    def expansion(self, latent: OffsetState, weight: Array) -> Expansion:
         return self.prior.expansion(latent.inner, weight)
 
     def transform(self, latent: OffsetState, W: Array, shift: Array) -> OffsetState:

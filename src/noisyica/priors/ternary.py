@@ -11,11 +11,13 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from noisyica import laws
-from noisyica._jax.arrays import all_states, split, uniforms
+from noisyica._jax.arrays import all_states
+from noisyica._jax.randomness import Key, split, uniforms
 from noisyica._jax.special import half_line_draw, log_half_line, once
-from noisyica.laws import keep_inside
+from noisyica.laws import Classes, keep_inside
 from noisyica.priors.base import (
     Channel,
+    Expansion,
     OffsetState,
     Prior,
     Self,
@@ -61,6 +63,7 @@ class SingleScaleTernary(Prior):
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
+    single_scale: ClassVar[bool] = True
     # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
     starts: ClassVar[tuple[str, ...]] = (
         "fastica",
@@ -77,19 +80,19 @@ class SingleScaleTernary(Prior):
         """P(Y = 1) = P(Y = -1)."""
         return float(self._gamma)  # type: ignore[arg-type]
 
-    def start(self, key: Array, p: int, n: int, dtype: Any) -> TernaryState:
+    def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> TernaryState:
         keys = split(key, 2)
         (u,), (v,) = uniforms(keys[0], 1, (p, n), dtype), uniforms(keys[1], 1, (n,), dtype)
         return TernaryState(self._ternary(u, self._gamma), -jnp.log(v))
 
-    def blank(self, p: int, n: int, dtype: Any) -> Any:
+    def zeros(self, p: int, n: int, dtype: Any) -> Any:
         return TernaryState(np.zeros((p, n), dtype), np.ones(n, dtype))  # type: ignore[arg-type]
 
     @staticmethod
     def _ternary(u: Array, gamma: ArrayLike) -> Array:
         return (u < gamma).astype(u.dtype) - (u > 1 - jnp.asarray(gamma)).astype(u.dtype)
 
-    def gibbs(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
+    def gibbs(self, key: Key, latent: TernaryState, channel: Channel) -> TernaryState:
         y, c = latent.y, channel.c
         log_odds = jnp.log(self._gamma) - jnp.log(1 - 2 * jnp.asarray(self._gamma))
         keys = split(key, 3)
@@ -125,7 +128,7 @@ class SingleScaleTernary(Prior):
         return TernaryState(y, half_line_draw(v, jnp.maximum(quadratic, 0.0), linear - 1))
 
     def _jump(
-        self, key: Array, y: Array, channel: Channel, log_odds: Array
+        self, key: Key, y: Array, channel: Channel, log_odds: Array
     ) -> tuple[Array, Array, Array]:
         """A Metropolis step with independent proposals for all signs of a row; the signs, y'Gy and y'c.
 
@@ -174,7 +177,7 @@ class SingleScaleTernary(Prior):
         """y'Gy and y'c of each row."""
         return (y * (G @ y)).sum(0), (y * c).sum(0)
 
-    def metropolis(self, key: Array, latent: TernaryState, channel: Channel) -> TernaryState:
+    def metropolis(self, key: Key, latent: TernaryState, channel: Channel) -> TernaryState:
         y, s, c = latent.y, latent.s, channel.c
         guard = jnp.clip(jnp.asarray(self._gamma), 0.01, 0.49)
         change = jnp.log(self._gamma / guard) - jnp.log(
@@ -231,13 +234,27 @@ class SingleScaleTernary(Prior):
     def mstep(self: Self, statistics: Array) -> Self:
         return jax.tree.unflatten(jax.tree.structure(self), [keep_inside(statistics)[1] / 2])
 
-    def expansion(self, latent: TernaryState, weight: Array) -> tuple[Array, Array, Array, Array]:
+    def classes(self) -> Classes:
+        """Return the signs as classes, whose "means" they are."""
+        gamma = jnp.asarray(self._gamma)
+        log_weights = jnp.log(jnp.stack([1 - 2 * gamma, gamma, gamma]))
+        return Classes(log_weights, jnp.array([0.0, 1.0, -1.0]), jnp.zeros(3))
+
+    def class_statistics(self, counts: Array, sums: Array) -> Array:
+        return jnp.stack([counts[0], counts[1] + counts[2]])
+
+    def expansion(self, latent: TernaryState, weight: Array) -> Expansion:
         # the scale of a row is exponential of mean 1; rows with all signs zero say nothing of A
         p = latent.y.shape[0]
         active = weight * (jnp.abs(latent.y).sum(0) > 0)
         total, count = (active * latent.s).sum(), active.sum()
         ones = jnp.ones((p,), latent.s.dtype)
-        return jnp.eye(p, dtype=latent.s.dtype) * total, ones, count * ones, 0 * ones
+        return Expansion(
+            products=jnp.eye(p, dtype=latent.s.dtype) * total,
+            squares=ones * weight.sum(),
+            rows=count * ones,
+            scores=0 * ones,
+        )
 
     def transform(self, latent: TernaryState, W: Array, shift: Array) -> TernaryState:
         return latent._replace(s=latent.s * W[0, 0])

@@ -10,11 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from noisyica.priors import Prior
+from noisyica.rows.source import Rows
 
 METHODS = ("auto", "pca", "fastica", "random")
 """Starts by name; "auto" tries those that the prior proposes (``Prior.starts``) and keeps the best."""
 MAX_ROWS = 20_000
-"""Starts look at no more rows than this: they need to be near, not exact."""
+"""The maximum number of rows that starts look at: they need to be near, not exact."""
+MAX_COLUMNS = 4096
+"""The maximum number of columns for which the covariance of all rows is computed."""
 
 
 def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -27,6 +30,17 @@ def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 
+def principal_variances(rows: Rows) -> np.ndarray:
+    """Return all principal variances of rows without missing entries, decreasing, block by block."""
+    covariance = np.zeros((rows.d, rows.d))
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        for first, block in rows.blocks():
+            part = rows.standardised(first, first + len(block))
+            covariance += part.T @ part
+        values = np.linalg.eigvalsh(covariance / rows.n)
+    return np.maximum(values[::-1], 0.0)
+
+
 def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:
     """X with its missing entries (NaN) replaced by what its leading principal components say, found in turn with them."""
     missing = np.isnan(X)
@@ -35,19 +49,19 @@ def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:
     filled = np.where(missing, np.nan_to_num(np.nanmean(X, 0)), X)
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         for _ in range(rounds):
-            rank = count_above_noise(filled)
-            directions = principal(filled)[1][:, :rank]
+            variances, directions = principal(filled)
+            directions = directions[:, : count_above_noise(variances, *filled.shape)]
             filled = np.where(missing, filled @ directions @ directions.T, X)
     return filled
 
 
-def count_above_noise(X: np.ndarray) -> int:
-    """How many principal variances exceed what noise alone would give (the Marchenko-Pastur edge), at least one.
+def count_above_noise(variances: np.ndarray, n: int, d: int) -> int:
+    """Return how many principal variances of n rows exceed what noise alone would give, at least one.
 
-    The noise level is the median variance over that of pure noise (Gavish and Donoho, 2014).
+    The bound is the Marchenko-Pastur edge; the noise level is the median variance over that of pure
+    noise (Gavish and Donoho, 2014).
     """
-    n, d = X.shape
-    variances = principal(X)[0][: min(n - 1, d)]
+    variances = variances[: min(n - 1, d)]
     if variances.size < 2 or variances[0] <= 0:
         return 1
     ratio = min(n, d) / max(n, d)
@@ -55,7 +69,8 @@ def count_above_noise(X: np.ndarray) -> int:
     x = np.linspace(low, high, 2001)
     density = np.sqrt(np.maximum((high - x) * (x - low), 0)) / np.maximum(x, 1e-12)
     median = x[np.searchsorted(np.cumsum(density), density.sum() / 2)]
-    # the largest variance of pure noise is above the edge by a Tracy-Widom variable on this scale; 3.3 is its 99.9 % point
+    # the largest variance of pure noise is above the edge by a Tracy-Widom variable on this scale; 3.3
+    # is its 99.9 % point
     scatter = (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / (np.sqrt(n) + np.sqrt(d))
     edge = np.median(variances) * high / median * (1 + 3.3 * scatter)
     return int(np.clip((variances > edge).sum(), 1, max(1, min(n - 1, d) - 1)))
@@ -80,8 +95,6 @@ def start(
     filled with random directions. Where p > d, FastICA and its like look for what is not there, p sources as functions of d numbers, and
     all directions are random; and principal components leave nothing to tell the noise by, which must not begin too low.
     """
-    if len(X) > MAX_ROWS:
-        X = X[rng.choice(len(X), MAX_ROWS, replace=False)]
     centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
     n, d = X.shape
     if p > d and method != "pca":

@@ -1,0 +1,58 @@
+"""XLA's habits, and the tricks that get around them, each with a name and a reason."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+COLUMNS = 8
+"""The least number of columns of a matrix product.
+
+With fewer, the last bits of XLA:CPU's product depend on the number of threads."""
+
+
+def always(index: jax.Array) -> jax.Array:
+    """Return a condition that is always true, but that XLA cannot know to be true.
+
+    ``lax.cond(always(i), work, skip, ...)`` puts ``work`` into a branch of its own, for two reasons.
+    XLA:CPU hands the many small steps of a loop's body to several threads, which costs small problems
+    up to a third of their time, but it leaves those of a branch together. And it runs a kernel that
+    ends in an update in place on one thread only: a branch keeps a draw apart from the update that
+    uses it, so that the draw is split over the threads.
+    """
+    return index >= 0
+
+
+def padded_rows(n: int) -> int:
+    """Return the number of rows to compile for: n and a few per cent more.
+
+    Data of nearly the same length, such as folds, then share what is compiled. It is a multiple of
+    32, since XLA:CPU splits odd lengths over threads into loops that are not vectorised.
+    """
+    step = max(32, 1 << max(n.bit_length() - 5, 0))
+    return -(-n // step) * step
+
+
+def pad_columns(matrix: jax.Array, axis: int = -1) -> jax.Array:
+    """Pad an axis of a matrix with zeros to a multiple of ``COLUMNS``."""
+    widths = [(0, 0)] * matrix.ndim
+    widths[axis] = (0, -matrix.shape[axis] % COLUMNS)
+    return jnp.pad(matrix, widths)
+
+
+def repeat_rows(vector: jax.Array) -> jax.Array:
+    """Return a matrix of ``COLUMNS`` equal rows, for products with a vector that do not depend on
+    the number of threads."""
+    return jnp.tile(vector, (COLUMNS, 1))
+
+
+def empty_for_device(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return an uninitialised array that XLA:CPU takes as it is, without a copy.
+
+    That needs a start on a boundary of 64 bytes, which NumPy does not promise.
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)

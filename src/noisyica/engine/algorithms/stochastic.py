@@ -1,0 +1,145 @@
+"""Algorithms that draw the coefficients: SEM, SAEM and MCEM."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from noisyica._jax.arrays import cast, zeros_like_shapes
+from noisyica._jax.randomness import fold_in
+from noisyica.engine.algorithms.base import Algorithm
+from noisyica.engine.expansion import LEAST_STEP, Move, location_step, newton_rotation, no_move
+from noisyica.engine.state import Broadcast, Chain, Constants, Plan, Schedule, State, Totals
+from noisyica.engine.statistics import collect
+from noisyica.posterior.parameters import channel, impute
+from noisyica.priors import EXPANSION, METROPOLIS, Expansion, Prior
+from noisyica.rows.block import Block
+
+Array = jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class StochasticEM(Algorithm):
+    """SEM: the statistics of one draw per iteration, and nothing of those before."""
+
+    sampler: str = "gibbs"
+    name: ClassVar[str] = "sem"
+
+    @classmethod
+    def from_settings(cls, sampler: str, draws: tuple[int, int]) -> Algorithm:
+        return cls(sampler)
+
+    def check(self, prior: Prior, p: int, missing: bool) -> None:
+        if self.sampler == "metropolis":
+            METROPOLIS.require(prior)
+
+    def expectation(
+        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, key: Any = None
+    ) -> tuple[Chain, Totals]:
+        prior: Any = cast(sent.parameters.prior, plan.dtype)
+        sweep = prior.metropolis if self.sampler == "metropolis" else prior.gibbs
+        key = block_key(sent, block) if key is None else key
+        rows = chain.fill(block)
+        latent = sweep(key, chain.latent, channel(sent.parameters, rows.x))
+        if chain.x is not None:
+            rows = impute(fold_in(key, 1), sent.parameters, latent, block)
+            chain = chain._replace(x=rows.x)
+        totals = Totals(block.weight.sum(dtype=float), collect(prior, latent, rows))
+        if EXPANSION.of(prior):
+            totals = totals._replace(expansion=self._expansion(prior, sent, latent, block))
+        return chain._replace(latent=latent), totals
+
+    def _expansion(self, prior: Any, sent: Broadcast, latent: Any, block: Block) -> Expansion:
+        """Return the sums for the move, in those iterations that have one.
+
+        These are every other one: the move is damped in any case, and its sums cost as much as the
+        products with x.
+        """
+
+        def sums() -> Expansion:
+            return cast(prior.expansion(latent, block.weight), float)
+
+        p = sent.parameters.A.shape[1]
+        vector = jnp.zeros((p,), float)
+        nothing = Expansion(jnp.zeros((p, p), float), vector, vector, vector)
+        return lax.cond(self.moves(sent.t), sums, lambda: nothing)
+
+    def moves(self, t: Array) -> Array:
+        return t % 2 == 0
+
+    def shifts(self, plan: Plan, prior: Prior) -> bool:
+        return plan.free_mean and prior.smooth and EXPANSION.of(prior)
+
+    def move(
+        self, plan: Plan, constants: Constants, state: State, averages: Totals, step: Array
+    ) -> Move:
+        statistics, expansion = averages.statistics, averages.expansion
+        parameters, p = state.parameters, len(statistics.b)
+        prior = parameters.prior
+        if expansion is None:
+            return no_move(p)
+        shift = location_step(expansion, step) if self.shifts(plan, prior) else jnp.zeros(p)
+        pull = jnp.zeros((p, p))
+        if plan.sample_mixing:
+            # without a force the draws of A would wander about where their average is sought
+            step = jnp.maximum(step, LEAST_STEP)
+            pull = parameters.A.T @ parameters.A / (constants.n_rows * parameters.tau2)
+        if prior.smooth:
+            rotation = jnp.minimum(step, 0.4)
+        elif self.sampler == "metropolis":
+            # zeros that a rotation destroys would stay destroyed where the next proposal is refused
+            rotation = jnp.zeros(())
+        else:
+            rotation = constants.schedule.coarse_rotation(state.t)
+        squares = jnp.diag(statistics.bb)
+        return Move(newton_rotation(expansion, pull, squares, step, rotation), shift)
+
+
+@dataclasses.dataclass(frozen=True)
+class Saem(StochasticEM):
+    """SAEM: one draw per iteration, averaged over iterations with falling steps after burn-in."""
+
+    name: ClassVar[str] = "saem"
+    stops_by_itself: ClassVar[bool] = True
+
+    def step(self, t: Array, schedule: Schedule) -> Array:
+        return schedule.step(t)
+
+
+@dataclasses.dataclass(frozen=True)
+class MonteCarloEM(StochasticEM):
+    """MCEM: the average over several draws per iteration."""
+
+    multi_sweep: bool = True  # whether any iteration has more than one sweep
+    name: ClassVar[str] = "mcem"
+
+    @classmethod
+    def from_settings(cls, sampler: str, draws: tuple[int, int]) -> Algorithm:
+        return cls(sampler, max(draws) > 1)
+
+    def expectation(
+        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, key: Any = None
+    ) -> tuple[Chain, Totals]:
+        if not self.multi_sweep:
+            return super().expectation(plan, sent, block, chain)
+        one_sweep = functools.partial(super().expectation, plan, sent, block)
+        key = block_key(sent, block)
+
+        def again(k: Array, carry: tuple[Chain, Totals]) -> tuple[Chain, Totals]:
+            chain, total = carry
+            chain, new = one_sweep(chain, fold_in(key, k))
+            return chain, jax.tree.map(jnp.add, total, new)
+
+        nothing = zeros_like_shapes(jax.eval_shape(one_sweep, chain, key)[1])
+        chain, total = lax.fori_loop(0, sent.n_sweeps, again, (chain, nothing))
+        return chain, jax.tree.map(lambda leaf: leaf / sent.n_sweeps, total)
+
+
+def block_key(sent: Broadcast, block: Block) -> Array:
+    """Return the random key of a block of rows in this iteration."""
+    return jax.random.fold_in(sent.key, block.first // block.x.shape[1])

@@ -1,0 +1,206 @@
+"""The one loop: S <- S + step (S_hat - S), theta <- mstep(S).
+
+Each turn sends the parameters to all blocks of rows (:class:`~noisyica.engine.state.Broadcast`), gets
+sums over the rows back (:class:`~noisyica.engine.state.Totals`), and updates the parameters. The
+algorithm (:mod:`noisyica.engine.algorithms`) says how the sums are had and how far a step goes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.flatten_util import ravel_pytree
+
+from noisyica._jax.arrays import choose, zeros_like_shapes
+from noisyica._jax.compiling import Compiled
+from noisyica._jax.precision import double_precision
+from noisyica._jax.xla import always
+from noisyica.engine.expansion import no_move
+from noisyica.engine.mixing import draw_mixing
+from noisyica.engine.mstep import mstep
+from noisyica.engine.runs import grouped
+from noisyica.engine.state import (
+    Broadcast,
+    Chain,
+    Constants,
+    Plan,
+    Run,
+    Schedule,
+    State,
+    Totals,
+    drift,
+    trace,
+)
+from noisyica.engine.statistics import Statistics, rotate, shift
+from noisyica.engine.sweepers import InMemory
+from noisyica.engine.truncation import truncate
+from noisyica.rows.block import Block
+
+Array = jax.Array
+
+FEW_COEFFICIENTS = 2048
+"""Up to so many coefficients, compiling takes longer than learning, and is done fast."""
+
+
+def step(
+    sweeper: Any, plan: Plan, constants: Constants, key: Array, state: State, chains: Any
+) -> tuple[State, Any]:
+    """Take one turn of the loop: sweep all rows, then update the parameters."""
+    t = state.t
+    sent = Broadcast(
+        t=t,
+        key=jax.random.fold_in(key, t + 1),
+        n_sweeps=constants.schedule.n_sweeps(t),
+        parameters=state.parameters,
+        move=state.move,
+        restart=state.restart,
+    )
+    chains, totals = sweeper.sweep(plan, sent, chains)
+    return update(plan, constants, sent.key, state, totals.averages()), chains
+
+
+def update(plan: Plan, constants: Constants, key: Array, state: State, averages: Totals) -> State:
+    """Return the state after an iteration whose draws have these average statistics."""
+    algorithm, t, parameters = plan.algorithm, state.t, state.parameters
+    prior, old, new = parameters.prior, state.statistics, averages.statistics
+    size = algorithm.step(t, constants.schedule)
+    move = algorithm.move(plan, constants, state, averages, size)
+    move = choose(algorithm.moves(t), move, no_move(len(new.b)))
+    shifts = algorithm.shifts(plan, prior)
+    if plan.sample_mixing:
+        new = rotate(new, move.W)
+        if shifts:  # the mean, a function of the average, has to follow
+            new, old = shift(new, move.shift), shift(old, move.shift)
+        mixing_key = jax.random.fold_in(key, constants.n_blocks)
+        A, mixing = draw_mixing(mixing_key, new, parameters, constants.n_rows, plan.free_mean)
+        new = new._replace(mixing=mixing)
+    statistics: Statistics = jax.tree.map(lambda s, s_new: s + size * (s_new - s), old, new)
+    if not plan.sample_mixing:  # A is a function of the average: it moves when the average does
+        statistics = rotate(statistics, move.W)
+        statistics = shift(statistics, move.shift) if shifts else statistics
+    learnt = mstep(statistics, prior, plan.free_mean, plan.diagonal, constants.floor)
+    if prior.smooth and algorithm.stochastic:
+        # let A turn first: fitted to mixtures of components, a law looks normal
+        early = t < constants.schedule.burn_in / 4
+        learnt = learnt._replace(prior=choose(early, prior, learnt.prior))
+    if plan.sample_mixing:
+        learnt = learnt._replace(A=A)
+    after = State(t + 1, learnt, statistics, move, drift(new), state.restart, state.restart_point)
+    return truncate(after, state.statistics, size) if plan.truncate else after
+
+
+def _advance(
+    state: State,
+    chains: Chain,
+    key: Array,
+    blocks: Block,
+    count: Array,
+    constants: Constants,
+    plan: Plan,
+    length: int,
+) -> tuple[State, Chain, dict[str, Array]]:
+    """Run ``count`` <= ``length`` iterations; return the trace of each, too, in arrays of ``length``."""
+    # a trace is noted as one vector: each small array by itself would be one more thing to do
+    flat, unravel = ravel_pytree(zeros_like_shapes(jax.eval_shape(trace, state)))
+    turn = functools.partial(step, InMemory(blocks), plan, constants, key)
+
+    def note(i: Array, state: State, record: Array) -> Array:
+        return record.at[i].set(ravel_pytree(trace(state))[0])
+
+    def body(i: Array, carry: tuple[State, Chain, Array]) -> tuple[State, Chain, Array]:
+        state, chains, record = carry
+        state, chains = lax.cond(always(i), turn, lambda *same: same, state, chains)
+        record = lax.cond(always(i), note, lambda i, state, record: record, i, state, record)
+        return state, chains, record
+
+    record = jnp.zeros((length, len(flat)))
+    state, chains, record = lax.fori_loop(0, count, body, (state, chains, record))
+    return state, chains, jax.vmap(unravel)(record)
+
+
+advance = Compiled(_advance, ("plan", "length"))
+
+
+_TOGETHER = State(None, 0, 0, 0, 0, 0, 0)  # type: ignore[arg-type]  # t is common to all runs
+
+
+def _advance_together(
+    states: State,
+    chains: Chain,
+    keys: Array,
+    blocks: Block,
+    count: Array,
+    constants: Constants,
+    plan: Plan,
+    length: int,
+) -> tuple[State, Chain, dict[str, Array]]:
+    """Advance several runs in one call; what is done in some iterations only stays a branch."""
+
+    def one(state: State, chain: Chain, key: Array) -> tuple[State, Chain, dict[str, Array]]:
+        given = (blocks, count, constants, plan, length)
+        return _advance(state, chain, key, *given)
+
+    together: Any = jax.vmap(one, in_axes=(_TOGETHER, 0, 0), out_axes=(_TOGETHER, 0, 0))
+    return together(states, chains, keys)
+
+
+advance_together = Compiled(_advance_together, ("plan", "length"))
+
+
+def learn(
+    blocks: Block, begun: list[Run], key: Array, plan: Plan, constants: Constants, max_iter: int
+) -> Iterator[list[Run]]:
+    """Iterate until iteration ``max_iter`` from where each run stands, all runs together.
+
+    The runs are given after each chunk of iterations, about half a second of work.
+    """
+    groups = grouped(begun, key)
+    length, fast_compile = _chunk(blocks, begun, constants.schedule)
+    several = len(groups[0].begun) > 1
+    compiled = (advance_together if several else advance).compiled(fast_compile)
+    done = int(begun[0].state.t)
+    while done < max_iter:
+        # a first look soon, to tell how long it will take
+        now = min(length if done else min(length, 10), max_iter - done)
+        calls = [
+            functools.partial(
+                compiled, *group.position, group.keys, blocks, now, constants, plan, length
+            )
+            for group in groups
+        ]
+        if len(calls) == 1:
+            results = [jax.block_until_ready(calls[0]())]
+        else:
+            results = _in_threads(calls)
+        for group, result in zip(groups, results, strict=True):
+            state, chains, traces = result
+            group.note(state, chains, traces, now)
+        done += now
+        yield [run for group in groups for run in group.runs()][: len(begun)]
+
+
+def _chunk(blocks: Block, begun: list[Run], schedule: Schedule) -> tuple[int, bool]:
+    """Return the number of iterations of a chunk, and whether to compile fast rather than run fast."""
+    count, d, size = blocks.x.shape
+    p, prior = begun[0].state.parameters.A.shape[1], begun[0].state.parameters.prior
+    work = count * size * (d + 30.0) * (p + 1) * max(schedule.draws) * len(begun)
+    few = count * size * p <= FEW_COEFFICIENTS
+    return int(np.clip(2e9 / work, 5, 50)), prior.compiles_fast or few
+
+
+def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Return the results of calls that are made at the same time."""
+
+    @double_precision()
+    def made(call: Callable[[], Any]) -> Any:
+        return jax.block_until_ready(call())
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(made, calls))

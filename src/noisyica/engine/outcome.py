@@ -1,0 +1,103 @@
+"""What a fit leaves: the best run in the units of X, its components sorted, and its history."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from noisyica._jax.arrays import to_numpy
+from noisyica.engine.convergence import convergence_time
+from noisyica.engine.state import Run
+from noisyica.engine.task import Task
+from noisyica.priors import Prior
+
+LEAST_KNOWN = 0.2
+"""The least share of a hidden column's mean square that its posterior mean has, where it is supported."""
+
+
+class Record(NamedTuple):
+    """What a run recorded, in its own units, from which the history is made when it is asked for."""
+
+    traces: dict[str, np.ndarray]
+    prior: Prior
+    unit: float
+    d: int
+    order: np.ndarray  # of the components
+
+
+def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
+    """Return what a run learnt, as attributes of an estimator: components sorted, their signs fixed.
+
+    With ``automatic``, components that the data do not support are dropped.
+    """
+    parameters: Any = task.in_units_of_x(run.state.estimate)
+    unit = task.rows.unit
+    statistics = to_numpy(run.state.statistics)
+    A, mean, noise, prior, _ = parameters
+    spread = np.maximum(np.diag(statistics.bb) - statistics.b**2, 0.0)
+    explained = spread * np.square(A).sum(0)
+    squares = np.asarray(task.blocks.sum_xx).sum(0) / task.rows.n / task.summary.observed
+    kept = _supported(statistics.mixing, explained) if automatic else np.arange(len(explained))
+    order = kept[np.argsort(-explained[kept], kind="stable")]
+    A, explained = np.asarray(A)[:, order], explained[order]
+    if prior.symmetric:
+        peak = A[np.abs(A).argmax(0), np.arange(A.shape[1])]
+        A = A * np.where(peak < 0, -1.0, 1.0)
+    traces = {k: v for k, v in run.history.items() if k not in ("drift", "sketch")}
+    return {
+        "mixing_": A,
+        "components_": A.T,
+        "mean_": mean,
+        "noise_variance_": noise if np.ndim(noise) else float(noise),
+        "prior_": prior.reordered(order),
+        "explained_variance_": explained,
+        "explained_variance_ratio_": explained / unit / unit / float(squares.sum()),
+        "n_iter_": int(run.state.t),
+        "convergence_time_": convergence_time(run.history["sketch"]),
+        "_record": Record(traces, to_numpy(run.state.parameters.prior), unit, len(A), order),
+    }
+
+
+def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:
+    """Return which components to keep: the data switch superfluous columns of a hidden A off.
+
+    A column is off when its prior says all that is known of it: its posterior mean is small beside its
+    posterior spread.
+    """
+    every = np.arange(len(explained))
+    if mixing is None:
+        return every
+    known = np.square(mixing.mean).sum(0) / mixing.square.sum(0) > LEAST_KNOWN
+    return every[known] if known.any() else every[[int(np.argmax(explained))]]
+
+
+def history(record: Record) -> dict[str, np.ndarray]:
+    """Return the traces in the units of X, the prior's parameters under their own names."""
+    traces, prior, unit, d, order = record
+    noise = np.maximum(traces["noise_variance"] * unit**2, np.finfo(float).tiny)
+    n_components = np.full(len(noise), traces["column_norms"].shape[1])
+    n_components[-1] = len(order)
+    table = {
+        "iteration": np.arange(1, len(noise) + 1),
+        "n_components": n_components,
+        "noise_variance": noise,
+        "column_norms": traces["column_norms"][:, order] * unit,
+        # expected log density of x given its coefficients, at the M-step's optimum, per row
+        "gaussian_log_likelihood": -0.5
+        * d
+        * (np.log(2 * np.pi) + traces["log_noise"] + 2 * np.log(unit) + 1),
+    }
+    if "returns" in traces:
+        table["returns"] = traces["returns"]
+    leaves, structure = jax.tree.flatten(prior)
+    values = [traces[f"prior{i}"] for i in range(len(leaves))]
+    rows = [
+        jax.tree.unflatten(structure, [leaf[t] for leaf in values])
+        .rescaled(1 / unit)
+        .reordered(order)
+        .parameters
+        for t in range(len(noise))
+    ]
+    return table | {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -1,0 +1,141 @@
+"""Runs: how they begin, how several are stacked to advance in one compiled call, and their records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisyica._jax.arrays import to_numpy, zeros_like_shapes
+from noisyica.engine.expansion import no_move
+from noisyica.engine.mixing import draw_mixing
+from noisyica.engine.state import Chain, Constants, Plan, RestartPoint, Run, State, drift
+from noisyica.engine.statistics import Statistics, collect
+from noisyica.engine.sweepers import InMemory
+from noisyica.posterior.parameters import Parameters
+from noisyica.rows.block import Block
+
+Array = jax.Array
+
+
+def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constants) -> Run:
+    """Return a run before its first iteration. Nothing here is compiled."""
+    d, p = parameters.A.shape
+    parameters = to_numpy(parameters)
+    chains = InMemory(blocks).first_chains(plan, parameters)
+    if plan.sample_mixing:
+        tau2 = np.square(parameters.A).mean(0) + constants.floor
+        parameters = parameters._replace(tau2=tau2)
+    if plan.diagonal:
+        noise: Any = np.broadcast_to(parameters.sigma2, (d,))
+        parameters = parameters._replace(sigma2=noise)
+    shapes = _statistics.eval_shape(parameters, blocks, chains, plan)
+    statistics, no_drift = zeros_like_shapes(shapes)
+    zero: Any = np.zeros((), int)
+    state = State(
+        t=zero,
+        parameters=parameters,
+        statistics=statistics,
+        move=to_numpy(no_move(p)),
+        drift=no_drift,
+        restart=np.zeros((), bool),  # type: ignore[arg-type]
+    )
+    if plan.truncate:
+        state = state._replace(restart_point=RestartPoint(zero, parameters, statistics))
+    return Run(state, chains, {})
+
+
+def _statistics_and_drift(
+    parameters: Parameters, blocks: Block, chains: Chain, plan: Plan
+) -> tuple[Statistics, Array]:
+    """Return statistics as iterations make them; it is never run, but tells their shapes."""
+    block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
+    statistics = collect(parameters.prior, chain.latent, block)
+    if plan.sample_mixing:
+        one = jnp.ones(())
+        draw = draw_mixing(jax.random.key(0), statistics, parameters, one, plan.free_mean)
+        statistics = statistics._replace(mixing=draw[1])
+    return statistics, drift(statistics)
+
+
+_statistics = jax.jit(_statistics_and_drift, static_argnames="plan")  # shapes are worked out once
+
+
+def grouped(begun: list[Run], key: Array) -> list[Group]:
+    """Put runs into groups, each of which advances in one compiled call.
+
+    On the CPU several runs go in two calls at the same time, whatever the number of cores (rounding
+    may depend on it): small arrays keep one core busy at best. Both calls have as many runs, so that
+    one compilation serves: the last run may be there twice.
+    """
+    count = len(begun)
+    keys = [key, *jax.random.split(jax.random.fold_in(key, 1), count - 1)]
+    parts = [list(range(count))]
+    if count >= 4 and jax.default_backend() == "cpu":
+        half = (count + 1) // 2
+        parts = [list(range(half)), [*range(half, count), *(count % 2) * [count - 1]]]
+    return [Group([begun[i] for i in part], [keys[i] for i in part]) for part in parts]
+
+
+class Group:
+    """Runs that advance in one compiled call, and what they recorded."""
+
+    def __init__(self, begun: list[Run], keys: list[Array]) -> None:
+        self.begun = begun
+        self.keys = keys[0] if len(keys) == 1 else jnp.stack(keys)
+        self.position = _stacked(begun)
+        self._history: dict[str, np.ndarray] = {}
+        self._done = 0
+        past = begun[0].history
+        if past:
+            record = {name: np.stack([run.history[name] for run in begun]) for name in past}
+            self._record(record, len(past["drift"]))
+
+    def note(self, state: State, chains: Chain, traces: dict[str, Array], count: int) -> None:
+        """Take note of where the runs stand after ``count`` iterations, and of these iterations."""
+        self.position = (state, chains)
+        single = len(self.begun) == 1
+        record = {name: np.asarray(trace) for name, trace in traces.items()}
+        self._record({k: v[None] if single else v for k, v in record.items()}, count)
+
+    def _record(self, record: dict[str, np.ndarray], count: int) -> None:
+        """Add the first ``count`` iterations of a record, (runs, iterations, ...), to the history."""
+        done = self._done
+        for name, new in record.items():
+            kept = self._history.get(name, new[:, :0])
+            if done + count > kept.shape[1]:  # room for as many again: it is copied seldom
+                room = np.empty((len(new), max(count, done), *new.shape[2:]), new.dtype)
+                kept = np.concatenate([kept[:, :done], room], axis=1)
+            kept[:, done : done + count] = new[:, :count]
+            self._history[name] = kept
+        self._done += count
+
+    def runs(self) -> list[Run]:
+        """Return the runs one by one."""
+        return [
+            Run(
+                *position, {name: values[i, : self._done] for name, values in self._history.items()}
+            )
+            for i, position in enumerate(self._positions())
+        ]
+
+    def _positions(self) -> list[tuple[State, Chain]]:
+        state, chains = self.position
+        if len(self.begun) == 1:
+            return [(state, chains)]
+        t: Any = ()  # common to all runs
+        stacked = jax.tree.map(np.asarray, (state._replace(t=t), chains))
+        alone = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(self.begun))]
+        return [(one._replace(t=state.t), own_chains) for one, own_chains in alone]
+
+
+def _stacked(begun: list[Run]) -> tuple[State, Chain]:
+    """Return where runs stand, along a leading axis where there are several; t is common to all."""
+    first = begun[0]
+    if len(begun) == 1:
+        return first.state, first.chains
+    positions = [(run.state, run.chains) for run in begun]
+    state, chains = jax.tree.map(lambda *leaves: np.stack(leaves), *positions)
+    return state._replace(t=first.state.t), chains

@@ -1,0 +1,148 @@
+"""The settings of an estimator: what they may be, and how files hold them."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from noisyica import priors
+from noisyica.engine import algorithms
+from noisyica.rows import starts
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "sampler": algorithms.SAMPLERS,
+    "mean": ("free", "zero", "shift", "offset"),
+    "mixing_prior": ("normal", None),
+    "noise": ("isotropic", "diagonal"),
+    "dtype": ("float32", "float64"),
+    "transform_algorithm": ("mean", "map"),
+}
+
+_PASSING = ("verbose", "checkpoint", "transform_algorithm")
+"""Settings that do not change where a run goes."""
+
+
+class Settings(Protocol):
+    """The settings of :class:`noisyica.NoisyICA` that decide what a fit does."""
+
+    n_components: Any
+    prior: Any
+    algorithm: Any
+    sampler: str
+    mean: str
+    noise: str
+    mixing_prior: str | None
+    init: Any
+    n_init: int
+    n_draws: Any
+    burn_in: float
+    kappa: float
+    max_iter: int
+    tol: float
+    dtype: str
+    random_state: Any
+    boundaries: bool
+    warm_start: bool
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return all settings by name."""
+
+
+def check_settings(settings: Any) -> None:
+    """Raise an error that says what to do, unless all settings of an estimator are possible."""
+    algorithms.get(settings.algorithm)
+    for name, allowed in _CHOICES.items():
+        value = getattr(settings, name)
+        if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+            choices = " or ".join(repr(a) for a in allowed)
+            raise ValueError(f"{name}={value!r} is not known. Choose {choices}.")
+    _check_n_components(settings.n_components)
+    for name in ("max_iter", "n_init"):
+        if not _is_count(getattr(settings, name)):
+            raise ValueError(
+                f"{name} must be an integer of at least 1; got {getattr(settings, name)!r}."
+            )
+    draws = settings.n_draws
+    two = isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws))
+    if not (_is_count(draws) or two):
+        raise ValueError(
+            f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}."
+        )
+    priors.get(settings.prior)
+    if isinstance(settings.init, str) and settings.init not in starts.METHODS:
+        names = ", ".join(repr(m) for m in starts.METHODS)
+        raise ValueError(
+            f"init={settings.init!r} is not known. Choose one of {names}, or give an array "
+            "(n_features, n_components)."
+        )
+    if settings.callback is not None and not callable(settings.callback):
+        raise TypeError(
+            f"callback must be a function of the iteration and the model; got {settings.callback!r}."
+        )
+    for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
+        value = getattr(settings, name)
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not low <= float(value) <= high:
+            raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.")
+
+
+def _check_n_components(n: Any) -> None:
+    if isinstance(n, str) or n is None:
+        if n != "auto":
+            raise ValueError(f"n_components must be a positive integer or 'auto'; got {n!r}.")
+    elif not isinstance(n, Integral) or isinstance(n, bool):
+        raise TypeError(
+            f"n_components must be a positive integer or 'auto'; got {n!r}, a {type(n).__name__}."
+        )
+    elif n < 1:
+        raise ValueError(f"n_components must be at least 1; got {n}.")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def number_of_draws(settings: Settings) -> tuple[int, int]:
+    """Return the number of sweeps in the first and in the last iteration of MCEM."""
+    draws = settings.n_draws
+    first, last = draws if isinstance(draws, (tuple, list)) else (draws, draws)
+    return int(first), int(last)
+
+
+def plain_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Return the settings as JSON can hold them, and ``init`` where it is an array."""
+    plain = settings.get_params(deep=False)
+    del plain["callback"]
+    init = None if isinstance(plain["init"], str) else np.asarray(plain.pop("init"), float)
+    if not isinstance(plain["prior"], str):
+        plain["prior"] = priors.to_plain(priors.get(plain["prior"]))
+    if not isinstance(plain["algorithm"], str):
+        plain["algorithm"] = plain["algorithm"].name
+    if not (plain["random_state"] is None or isinstance(plain["random_state"], Integral)):
+        plain["random_state"] = None
+    if isinstance(plain["n_draws"], (tuple, list)):
+        plain["n_draws"] = [int(n) for n in plain["n_draws"]]
+    if plain["checkpoint"] is not None:
+        plain["checkpoint"] = os.fspath(plain["checkpoint"])
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in plain.items()}, init
+
+
+def from_plain_settings(plain: dict[str, Any], init: np.ndarray | None) -> dict[str, Any]:
+    """Return the settings that :func:`plain_settings` wrote."""
+    settings = dict(plain)
+    if isinstance(settings["prior"], dict):
+        settings["prior"] = priors.from_plain(settings["prior"])
+    if init is not None:
+        settings["init"] = init
+    if isinstance(settings["n_draws"], list):
+        settings["n_draws"] = tuple(settings["n_draws"])
+    return settings
+
+
+def deciding_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Return the settings that decide where a run goes, as JSON can hold them, and ``init``."""
+    plain, init = plain_settings(settings)
+    return {name: value for name, value in plain.items() if name not in _PASSING}, init

@@ -1,0 +1,91 @@
+"""Where the runs of a fit begin: the last fit, the best of what ``init`` says, random rotations."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils import check_array
+from threadpoolctl import threadpool_limits
+
+from noisyica._jax.arrays import cast
+from noisyica.engine.restarts import best_start
+from noisyica.engine.settings import Settings
+from noisyica.engine.task import Task
+from noisyica.posterior.parameters import Parameters
+from noisyica.priors import Prior
+from noisyica.rows import starts
+
+
+class LastFit(NamedTuple):
+    """What the last fit of an estimator left, in the units of X."""
+
+    parameters: Parameters
+    first_prior: Prior | None  # the prior that it began with, if that is known
+
+
+def all_starts(settings: Settings, task: Task, last: LastFit | None) -> list[Parameters]:
+    """Return where the runs begin, the most promising first."""
+    warm = [] if last is None else _warm(settings, task, last)
+    if warm and last is not None and last.parameters.A.shape[1] == task.p:
+        first = warm
+    else:
+        candidates = _candidates(settings, task)
+        given = (task.blocks, candidates, task.key, task.plan, task.constants, task.score)
+        first = [best_start(*given), *warm]
+    return first + [_start(task, "rotation") for _ in range(settings.n_init - 1)]
+
+
+def _candidates(settings: Settings, task: Task) -> list[Parameters]:
+    """Return the parameters to start from, or several to choose among."""
+    if isinstance(settings.init, str):
+        methods = task.prior.starts if settings.init == "auto" else (settings.init,)
+        return [_start(task, method) for method in methods]
+    A = check_array(settings.init, dtype=np.float64, input_name="init") / task.rows.unit
+    shape = (task.rows.d, task.p)
+    if A.shape != shape:
+        raise ValueError(
+            f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}."
+        )
+    return [_start(task, "pca")._replace(A=jnp.asarray(A))]
+
+
+def _start(task: Task, method: str) -> Parameters:
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        A, noise = starts.start(task.sample, task.p, task.prior, method, task.rng)
+    return task.zeros._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
+
+
+def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
+    """Return where the last fit ended, if a run can begin there; a list of at most one.
+
+    Where it had fewer components, the others come from what it leaves of X. A prior that is asked for
+    anew begins anew.
+    """
+    prior, unit, p = task.prior, task.rows.unit, task.p
+    values: Any = last.parameters
+    A, mean, noise, learnt, _ = values
+    if not (settings.warm_start and len(A) == task.rows.d and A.shape[1] <= p):
+        return []
+    A, mean, noise = A / unit, (mean - task.rows.centre) / unit, np.asarray(noise) / unit**2
+    if not task.plan.free_mean:
+        mean = np.zeros_like(mean)
+    if not task.plan.diagonal:
+        noise = noise.mean()
+    go_on = last.first_prior is not None and _same(last.first_prior, prior.rescaled(1 / unit))
+    if A.shape[1] < p:
+        with threadpool_limits(limits=1):
+            A = starts.extended(task.sample - mean, A, p, np.sqrt(prior.variance()))
+        # or some components would have parameters of their own, and others not
+        go_on = go_on and learnt.n_parameters == prior.n_parameters
+    values = (A, mean, noise, learnt.rescaled(unit) if go_on else prior)
+    return [cast(Parameters(*values), float)]
+
+
+def _same(one: Prior, other: Prior) -> bool:
+    """Return whether two priors are of the same kind and have the same parameters."""
+    leaves, others = jax.tree.leaves(one), jax.tree.leaves(other)
+    same = bool(jax.tree.structure(one) == jax.tree.structure(other))  # type: ignore[operator]
+    return same and all(np.array_equal(x, y) for x, y in zip(leaves, others, strict=True))

@@ -1,0 +1,112 @@
+"""Who sweeps the blocks of rows, and where these are held.
+
+:func:`sweep_block` is the only code of the loop that costs as much as there are rows. A sweeper calls it
+for all blocks, and adds up what comes back in the order of the blocks: so neither threads nor workers
+change the sums.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import lax
+from threadpoolctl import threadpool_limits
+
+from noisyica._jax.arrays import cast, choose, to_numpy
+from noisyica.engine.state import Broadcast, Chain, Plan, Totals
+from noisyica.posterior.parameters import Parameters
+from noisyica.rows.block import Block
+
+Array = jax.Array
+
+
+def sweep_block(
+    plan: Plan, sent: Broadcast, block_and_chain: tuple[Block, Chain]
+) -> tuple[Chain, Totals]:
+    """Carry out what the last iteration decided for a block of rows, then its part of this iteration."""
+    block, chain = block_and_chain
+    chain = _up_to_date(plan, sent, chain)
+    return plan.algorithm.expectation(plan, sent, block, chain)
+
+
+def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
+    """Return the chain after the move of the coefficients, or at the point where it starts again."""
+    prior: Any = sent.parameters.prior
+
+    def moved(latent: Any) -> Any:
+        return prior.transform(latent, *cast(sent.move, plan.dtype))
+
+    if hasattr(prior, "transform"):
+        latent = lax.cond(
+            plan.algorithm.moves(sent.t - 1), moved, lambda latent: latent, chain.latent
+        )
+        chain = chain._replace(latent=latent)
+    if not plan.truncate:
+        return chain
+    here = (chain.latent, chain.x)
+    restart_point = choose(sent.t == 1, here, chain.restart_point)
+    latent, x = choose(sent.restart, restart_point, here)
+    return Chain(latent, x, restart_point)
+
+
+class InMemory(NamedTuple):
+    """All blocks of rows on one device, stacked along a leading axis."""
+
+    blocks: Block
+
+    def sweep(self, plan: Plan, sent: Broadcast, chains: Chain) -> tuple[Chain, Totals]:
+        """Sweep all blocks; return the new chains, and the sums over all rows."""
+        pairs = (self.blocks, chains)
+        sweep_one = functools.partial(sweep_block, plan, sent)
+        if len(self.blocks.weight) == 1:
+            chain, totals = sweep_one(
+                jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), pairs)
+            )
+            return jax.tree.map(lambda leaf: leaf[None], chain), totals
+        chains, parts = lax.map(sweep_one, pairs)
+        return chains, jax.tree.map(lambda leaf: leaf.sum(0), parts)
+
+    def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
+        """Return the chains before the first iteration, as NumPy arrays: nothing here is compiled.
+
+        They begin with the coefficients that a normal prior would give. Sweeps from zeros would let
+        the first components take what belongs to the others wherever columns are nearly parallel, as
+        those of independent components are when one direction has most of the variance; and learning
+        from that goes astray.
+        """
+        count, d, n = self.blocks.x.shape
+        prior, x = parameters.prior, self.blocks.x
+        latent = jax.tree.map(
+            lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)),
+            prior.zeros(parameters.A.shape[1], n, plan.dtype),
+        )
+        offset = np.zeros((count, 1))
+        if (
+            prior.has_offset
+        ):  # the prior's offsets may be far from the data: begin with the rows' means
+            offset = np.asarray(x).mean(1)
+            latent = prior.with_offset(latent, offset)
+        beta = _linear_estimate(x, to_numpy(parameters), offset, plan.dtype)
+        latent = prior.with_coefficients(latent, beta)
+        filled = None if self.blocks.observed is None else x
+        return Chain(latent, filled, (latent, filled) if plan.truncate else None)
+
+
+def _linear_estimate(
+    blocks: Array, parameters: Parameters, offset: np.ndarray, dtype: str
+) -> np.ndarray:
+    """Return the coefficients that a normal prior would give, (blocks, p, rows)."""
+    A, weight = parameters.A, 1 / np.broadcast_to(parameters.sigma2, len(parameters.A))
+    precision = (A.T * weight) @ A + np.eye(A.shape[1]) / parameters.prior.variance()
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        solve = np.linalg.solve(precision, A.T * weight).astype(dtype)
+        centre = np.asarray(parameters.mean).astype(dtype)[:, None]
+        return np.stack(
+            [
+                solve @ (np.asarray(x) - centre - m.astype(dtype))
+                for x, m in zip(blocks, offset, strict=True)
+            ]
+        )

@@ -1,0 +1,164 @@
+"""A fit before it begins: the rows in units of their own, and all that is decided from them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from sklearn.utils import check_random_state
+
+from noisyica import priors
+from noisyica._jax.arrays import cast, to_numpy
+from noisyica.engine import algorithms
+from noisyica.engine.settings import Settings, number_of_draws
+from noisyica.engine.state import Constants, Plan, Schedule
+from noisyica.posterior.evidence import annealed_log_likelihood
+from noisyica.posterior.parameters import Parameters
+from noisyica.priors import Prior
+from noisyica.rows import starts
+from noisyica.rows.block import Block, device_blocks
+from noisyica.rows.scaling import Summary
+from noisyica.rows.source import Rows
+
+SCORED_ROWS = 512
+"""The number of rows by whose likelihood starts and runs are compared."""
+
+ROUNDING = {"float32": 1e-7, "float64": 1e-13}
+"""The least share of the mean square of x that a noise variance can be told from rounding by."""
+
+
+class Task(NamedTuple):
+    """The rows, in units of their root mean square, and what was decided before learning begins."""
+
+    rows: Rows
+    summary: Summary
+    blocks: Block
+    sample: np.ndarray  # some rows, without missing entries: what starts are made of
+    scored: np.ndarray  # the rows by whose likelihood starts and runs are compared
+    prior: Prior
+    p: int
+    plan: Plan
+    constants: Constants
+    key: jax.Array
+    rng: np.random.RandomState
+
+    @property
+    def zeros(self) -> Parameters:
+        """Parameters of the right shapes."""
+        values: Any = (np.zeros((self.rows.d, self.p)), np.zeros(self.rows.d), 1.0, self.prior)
+        return cast(Parameters(*values), float)
+
+    def score(self, parameters: Parameters) -> float:
+        """Return the mean log likelihood of some rows, up to a constant."""
+        if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):
+            return -np.inf  # learning broke down
+        parameters = cast(to_numpy(parameters)._replace(tau2=None), float)
+        return float(annealed_log_likelihood(parameters, self.scored, seed=_SCORE_SEED)[0].mean())
+
+    def in_units_of_x(self, parameters: Parameters) -> Parameters:
+        """Return the parameters in the units of X."""
+        values: Any = to_numpy(parameters)
+        A, mean, sigma2, prior, _ = values
+        unit = self.rows.unit
+        noise = np.maximum(
+            sigma2 * unit**2, np.finfo(float).tiny
+        )  # squares of tiny units underflow
+        centre = self.rows.centre + mean * unit
+        converted: Any = (A * unit, centre, noise, prior.rescaled(1 / unit))
+        return Parameters(*converted)
+
+
+_SCORE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
+
+
+def prepare(settings: Settings, rows: Rows) -> Task:
+    """Centre and scale the rows, put them on the device, and decide what the settings leave open."""
+    prior = priors.get(settings.prior)
+    if settings.mean == "shift":
+        prior = prior.shifted()
+    free_mean = settings.mean == "free" and not prior.has_offset
+    rows, summary = rows.centred(free_mean)
+    if settings.mean == "offset" and not prior.has_offset:
+        prior = priors.Offset(prior, max(summary.offset, 1e-300))
+    prior = to_numpy(prior).rescaled(rows.unit)
+    rng = check_random_state(settings.random_state)
+    key = jax.random.key(rng.randint(2**31 - 1))
+    whole = _whole(rows)
+    p = _number_of_components(settings, rows, summary, whole)
+    share = rows.share
+    resampled = None if share is None else rng.choice(rows.n, min(rows.n, starts.MAX_ROWS), p=share)
+    scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
+    prior = prior.for_components(p)
+    plan = _plan(settings, prior, free_mean)
+    plan.algorithm.check(prior, p, summary.missing)
+    blocks = device_blocks(rows, settings.dtype)
+    return Task(
+        rows=rows,
+        summary=summary,
+        blocks=blocks,
+        sample=_sample(rows, whole, resampled, rng),
+        scored=rows.chosen(scored),
+        prior=prior,
+        p=p,
+        plan=plan,
+        constants=_constants(settings, rows, blocks),
+        key=key,
+        rng=rng,
+    )
+
+
+def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
+    draws = number_of_draws(settings)
+    algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
+    return Plan(
+        algorithm=algorithm,
+        free_mean=free_mean,
+        # those that draw nothing have no draws of A, either: they are maximum likelihood
+        sample_mixing=settings.mixing_prior == "normal" and algorithm.stochastic,
+        diagonal=settings.noise == "diagonal",
+        truncate=bool(settings.boundaries),
+        dtype=settings.dtype,
+    )
+
+
+def _constants(settings: Settings, rows: Rows, blocks: Block) -> Constants:
+    mean_square = float(np.asarray(blocks.sum_xx).sum()) / (rows.n * rows.d)
+    burn_in = round(settings.burn_in * settings.max_iter)
+    draws = number_of_draws(settings) if settings.algorithm == "mcem" else (1, 1)
+    return Constants(
+        n_rows=np.asarray(rows.count),
+        floor=np.asarray(max(ROUNDING[settings.dtype] * mean_square, 1e-300)),
+        schedule=Schedule(burn_in, float(settings.kappa), draws, settings.max_iter),
+        n_blocks=len(blocks.weight),
+    )
+
+
+def _whole(rows: Rows) -> np.ndarray | None:
+    """Return all rows without missing entries, if there are few enough."""
+    return starts.fill(rows.standardised(0, rows.n)) if rows.n <= starts.MAX_ROWS else None
+
+
+def _sample(
+    rows: Rows, whole: np.ndarray | None, resampled: np.ndarray | None, rng: np.random.RandomState
+) -> np.ndarray:
+    """Return the rows that starts are made of, which know no weights: a bounded number of them."""
+    if whole is not None:
+        return whole if resampled is None else whole[resampled]
+    if resampled is None:
+        resampled = rng.choice(rows.n, starts.MAX_ROWS, replace=False)
+    return starts.fill(rows.chosen(resampled))
+
+
+def _number_of_components(
+    settings: Settings, rows: Rows, summary: Summary, whole: np.ndarray | None
+) -> int:
+    if settings.n_components != "auto":
+        return int(settings.n_components)
+    if whole is not None:
+        return starts.count_above_noise(starts.principal(whole)[0], *whole.shape)
+    if summary.missing or rows.d > starts.MAX_COLUMNS:
+        some = np.random.RandomState(0).choice(rows.n, starts.MAX_ROWS, replace=False)
+        part = starts.fill(rows.chosen(some))
+        return starts.count_above_noise(starts.principal(part)[0], *part.shape)
+    return starts.count_above_noise(starts.principal_variances(rows), rows.n, rows.d)

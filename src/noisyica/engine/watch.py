@@ -1,0 +1,113 @@
+"""What watches over the runs of a fit: progress, convergence, the callback and the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from noisyica.engine.checkpoint import Checkpoint
+from noisyica.engine.convergence import Monitor
+from noisyica.engine.state import Run
+from noisyica.engine.task import Task
+from noisyica.posterior.parameters import Parameters
+from noisyica.progress import Reporter
+
+
+class Watch:
+    """A context manager around the loop.
+
+    It ends an interrupted loop without an error where something was learnt already, and leaves the
+    checkpoint up to date.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        max_iter: int,
+        tol: float,
+        verbose: bool,
+        callback: Callable[[int, Parameters], bool | None] | None,
+        file: Checkpoint | None,
+    ) -> None:
+        algorithm = task.plan.algorithm
+        self._task, self._callback, self._file = task, callback, file
+        self._tol = tol if algorithm.stops_by_itself else 0.0
+        self._reporter = Reporter(f"noisyica {algorithm.name}", max_iter, verbose)
+        self.runs: list[Run] = []
+        self.monitors: list[Monitor] = []
+        self.interrupted = False
+
+    def __enter__(self) -> Watch:
+        self._reporter.__enter__()
+        self._reporter.update(0, "looking for a start")
+        return self
+
+    def begin(self, runs: list[Run], monitors: list[Monitor] | None = None) -> None:
+        """Watch over these runs, which have just begun or go on from a checkpoint."""
+        burn_in = self._task.constants.schedule.burn_in
+        self.runs = runs
+        self.monitors = monitors or [Monitor(burn_in, self._tol) for _ in runs]
+
+    def at_rest(self) -> bool:
+        """Return whether all runs have converged. Asking twice changes nothing."""
+        looks = [
+            monitor.converged(run.history["drift"])
+            for monitor, run in zip(self.monitors, self.runs, strict=True)
+            if run.history
+        ]
+        return len(looks) == len(self.runs) and all(looks)
+
+    def enough(self, runs: list[Run]) -> bool:
+        """Take note of where the runs stand; return whether they need not go on."""
+        self.runs = runs
+        self._check_alive()
+        state = runs[0].state
+        self._reporter.update(int(state.t), self._note)
+        parameters = self._task.in_units_of_x(state.estimate)
+        told = self._callback is not None and self._callback(int(state.t), parameters)
+        if bool(told) | self.at_rest():
+            return True
+        if self._file is not None:
+            self._file.save(self.runs, self.monitors)
+        return False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        where: TracebackType | None,
+    ) -> bool:
+        self._reporter.__exit__(kind, value, where)
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        if kind is not None and not (interrupted and self.runs and self.runs[0].history):
+            return False  # an error, or nothing was learnt yet
+        self.interrupted = interrupted and not self.at_rest()
+        if self._file is not None:
+            self._file.save(self.runs, self.monitors, now=True)
+        return True
+
+    def _note(self) -> str:
+        """Return what progress says of the first run: the noise and the prior's single numbers."""
+        parameters = self._task.in_units_of_x(self.runs[0].state.estimate)
+        known: dict[str, Any] = {"noise variance": np.mean(parameters.sigma2)}
+        known |= {k: v for k, v in parameters.prior.parameters.items() if np.size(v) == 1}
+        return ", ".join(f"{name} {np.asarray(value).item():.4g}" for name, value in known.items())
+
+    def _check_alive(self) -> None:
+        """Raise ValueError if learning broke down in all runs."""
+        ends = [
+            run.history["noise_variance"][-1] + run.history["column_norms"][-1].sum()
+            for run in self.runs
+        ]
+        if np.isfinite(ends).any():
+            return
+        dtype, p = self._task.plan.dtype, self._task.p
+        other = ", or dtype='float64'" if dtype == "float32" else ""
+        raise ValueError(
+            f"Learning broke down before iteration {int(self.runs[0].state.t)}: {p} components are more "
+            f"than these data determine with dtype={dtype!r}, and became copies of each other. Take fewer "
+            f"components{other}."
+        )

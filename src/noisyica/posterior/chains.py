@@ -1,0 +1,169 @@
+"""Markov chains of the coefficients, one for each row, given the model's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from noisyica._jax.arrays import cast, zeros_like_shapes
+from noisyica._jax.compiling import Compiled
+from noisyica._jax.randomness import fold_in
+from noisyica.posterior.parameters import Parameters, channel, impute
+from noisyica.priors import METROPOLIS, Channel
+from noisyica.progress import Reporter
+from noisyica.rows.block import Block
+
+Array = jax.Array
+
+ROWS_AT_A_TIME = 4096
+"""The maximum number of rows that are sampled at a time."""
+SWEEP = "float32"
+"""The precision of the posterior's sweeps."""
+
+Summary = Callable[[Parameters, Any, Channel, Block, Any], Any]
+"""What is averaged over draws.
+
+It is a function of the parameters, the latent variables, the channel, the rows, and what else it needs.
+"""
+
+
+def posterior_sample(
+    parameters: Parameters,
+    X: np.ndarray,
+    n_draws: int,
+    n_warmup: int,
+    thin: int,
+    sampler: str,
+    seed: int,
+    verbose: bool,
+) -> np.ndarray:
+    """Draw from the posterior of the coefficients: (n_draws, n, p)."""
+    key = jax.random.key(seed)
+    draws = []
+    for i, (block, part) in enumerate(blocks(X, verbose)):
+        keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
+        how = (n_warmup, thin, None, n_draws, sampler, True, coefficients)
+        kept = _compiled(parameters)(parameters, block, keys, *how)[1]
+        draws.append(np.asarray(kept)[:, :, : len(part)].transpose(0, 2, 1))
+    return np.concatenate(draws, axis=1)
+
+
+def posterior_mean(
+    parameters: Parameters, X: np.ndarray, n_draws: int, n_warmup: int, seed: int, verbose: bool
+) -> np.ndarray:
+    """Return the posterior mean of the coefficients, (n, p), each row's a function of the row alone."""
+    means = []
+    for block, part in blocks(X, verbose):
+        keys = row_keys(part, seed, block.x.shape[1])
+        how = (n_warmup, 1, None, n_draws, "gibbs", False, coefficients)
+        total = _compiled(parameters)(parameters, block, keys, *how)[0]
+        means.append(np.asarray(total)[:, : len(part)].T / n_draws)
+    return np.concatenate(means)
+
+
+def _compiled(parameters: Parameters) -> Callable[..., tuple[Any, Any]]:
+    return chain.compiled(parameters.prior.compiles_fast)
+
+
+def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
+    """Go through X in blocks of at most ``ROWS_AT_A_TIME`` rows, each with its rows.
+
+    Blocks are padded with zeros to a few standard sizes, so that few shapes are compiled.
+    """
+    with Reporter("noisyica rows", len(X), verbose) as reporter:
+        for first in range(0, len(X), ROWS_AT_A_TIME):
+            part = X[first : first + ROWS_AT_A_TIME]
+            size = max(8, 1 << (len(part) - 1).bit_length())
+            x = np.zeros((X.shape[1], size))
+            x[:, : len(part)] = part.T
+            missing = np.isnan(x)
+            x[missing] = 0.0
+            yield (
+                Block(
+                    x=jnp.asarray(x),
+                    weight=jnp.asarray((np.arange(size) < len(part)).astype(float)),
+                    sum_x=x.sum(1),
+                    sum_xx=x.sum(1),
+                    observed=jnp.asarray(~missing) if missing.any() else None,
+                    first=jnp.asarray(first, jnp.uint32),
+                ),
+                part,
+            )
+            if first + ROWS_AT_A_TIME < len(X):
+                reporter.update(first + ROWS_AT_A_TIME)
+
+
+def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
+    """Return a random key for each row, a hash of its values and the seed, and ``size`` keys in all."""
+    words = np.where(np.isnan(X), np.nan, X + 0.0).view(np.uint64)  # -0.0 and 0.0 become alike
+    numbers = np.random.RandomState(20120301).randint(0, 2**62, X.shape[1], dtype=np.uint64)
+    factors = numbers * np.uint64(2) + np.uint64(1)
+    words = words ^ (words >> np.uint64(29))
+    mixed = (words * factors).sum(1, dtype=np.uint64)
+    mixed = mixed ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
+    mixed = np.append(mixed, np.zeros(size - len(X), np.uint64))
+    return jax.random.wrap_key_data(jnp.asarray(mixed.view(np.uint32).reshape(-1, 2)))
+
+
+def coefficients(
+    parameters: Parameters, latent: Any, seen: Channel, block: Block, extra: Any
+) -> Array:
+    """Return the coefficients themselves, (p, n)."""
+    return parameters.prior.coefficients(latent).astype(float)
+
+
+def _sweep_rows(
+    parameters: Parameters,
+    block: Block,
+    keys: Array,
+    n_warmup: int,
+    thin: int,
+    extra: Any,
+    n_draws: int,
+    sampler: str,
+    keep: bool,
+    summary: Summary,
+) -> tuple[Any, Any]:
+    """Sweep from a draw of the prior; return the sum of the kept draws' summaries, and if ``keep`` their
+    coefficients (n_draws, p, n)."""
+    # products in double precision, sweeps in single: rounding does not depend on the rows beside a row
+    prior: Any = cast(parameters.prior, SWEEP)
+    if sampler == "metropolis":
+        METROPOLIS.require(prior)
+    parameters = parameters._replace(prior=prior)
+    latent = prior.sample_prior(keys, parameters.A.shape[1], block.x.shape[1], SWEEP)
+    sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
+    whole: Channel = cast(channel(parameters, block.x), SWEEP)
+
+    def seen(block: Block) -> Channel:
+        return whole if block.observed is None else cast(channel(parameters, block.x), SWEEP)
+
+    def step(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
+        latent, block = carry
+        step_keys = fold_in(keys, i)
+        latent = sweep(step_keys, latent, seen(block))
+        if block.observed is not None:
+            block = impute(fold_in(step_keys, 0), parameters, latent, block)
+        return latent, block
+
+    def kept(carry: Any, i: Array) -> tuple[Any, Any]:
+        position, total = carry
+        first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first kept draw ends the warm-up
+        position = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, position)
+        latent, block = position
+        new = summary(parameters, latent, seen(block), block, extra)
+        draw = coefficients(parameters, latent, whole, block, None) if keep else None
+        return (position, jax.tree.map(jnp.add, total, new)), draw
+
+    shapes = jax.eval_shape(lambda latent: summary(parameters, latent, whole, block, extra), latent)
+    start = ((latent, block), zeros_like_shapes(shapes))
+    (_, total), draws = lax.scan(kept, start, jnp.arange(n_draws))
+    return total, draws
+
+
+chain = Compiled(_sweep_rows, ("n_draws", "sampler", "keep", "summary"))

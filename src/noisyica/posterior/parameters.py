@@ -1,0 +1,69 @@
+"""The parameters of the model, and what rows say of their coefficients once these are given."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from noisyica._jax.randomness import Key, uniforms
+from noisyica._jax.special import normal_quantile
+from noisyica._jax.xla import pad_columns, repeat_rows
+from noisyica.priors import Channel, Prior
+from noisyica.rows.block import Block
+
+Array = jax.Array
+
+
+class Parameters(NamedTuple):
+    """theta: everything that is learnt."""
+
+    A: Array  # (d, p)
+    mean: Array  # (d,)
+    sigma2: Array  # () or, for diagonal noise, (d,)
+    prior: Prior
+    tau2: Any = None  # (p,) variance of the entries of each column, where A is hidden
+
+
+def channel(parameters: Parameters, x: Array) -> Channel:
+    """Return what the likelihood says of the coefficients of the rows ``x`` (d, n), in their dtype."""
+    A, mean, sigma2, prior, _ = parameters
+    dtype = x.dtype
+    d, p = A.shape
+    scaled = A / sigma2[..., None]
+    products = (pad_columns(scaled).astype(dtype).T @ x)[:p]
+    c_one, x_one = jnp.zeros((p,), dtype), jnp.zeros(x.shape[1:], dtype)
+    one_one = jnp.zeros((), dtype)
+    if prior.has_offset:
+        inverse = jnp.broadcast_to(1 / sigma2, (d,))
+        c_one, one_one = scaled.sum(0).astype(dtype), inverse.sum().astype(dtype)
+        x_one = (repeat_rows(inverse.astype(dtype)) @ x)[0] - (inverse @ mean).astype(dtype)
+    c = products - (scaled.T @ mean).astype(dtype)[:, None]
+    return Channel((A.T @ scaled).astype(dtype), c, c_one, x_one, one_one)
+
+
+def row_channel(parameters: Parameters, x: Array, observed: Array) -> Channel:
+    """Return the channel of one row (d,) whose missing entries count as of infinite variance."""
+    noise = jnp.where(observed, parameters.sigma2, jnp.inf)
+    return channel(parameters._replace(sigma2=noise), x[:, None])
+
+
+def fitted(parameters: Parameters, beta: Array, offset: Array, dtype: Any) -> Array:
+    """Return mean + A beta + offset, (d, n)."""
+    A = pad_columns(parameters.A).astype(dtype)
+    products = A @ pad_columns(beta, axis=0).astype(dtype)
+    return products + parameters.mean.astype(dtype)[:, None] + offset.astype(dtype)
+
+
+def impute(key: Key, parameters: Parameters, latent: Any, block: Block) -> Block:
+    """Return the block with its missing entries drawn given the latent variables."""
+    prior, dtype = parameters.prior, block.x.dtype
+    (u,) = uniforms(key, 1, block.x.shape, jnp.float32)
+    sigma = jnp.sqrt(parameters.sigma2).astype(dtype)
+    fit = fitted(parameters, prior.coefficients(latent), prior.offset(latent), dtype)
+    drawn = fit + sigma[..., None] * normal_quantile(u).astype(dtype)
+    x = jnp.where(block.observed, block.x, drawn)
+    weights = repeat_rows(block.weight.astype(dtype))
+    sum_x, sum_xx = ((y @ weights.T)[:, 0].astype(float) for y in (x, x * x))
+    return block._replace(x=x, sum_x=sum_x, sum_xx=sum_xx)

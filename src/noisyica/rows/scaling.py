@@ -1,0 +1,104 @@
+"""The centre and the unit of rows, and what else one pass over their blocks tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Summary(NamedTuple):
+    """What one pass over the rows tells, in the units of X."""
+
+    centre: np.ndarray  # (d,)  weighted mean of each column
+    root_mean_square: float  # of the entries about zero
+    deviation: float  # root mean square of the entries about ``centre``
+    observed: (
+        np.ndarray
+    )  # (d,)  the share, by weight, of each column's entries that are not missing
+    varies: bool  # whether any column has two different values
+    missing: bool  # whether any entry is missing
+    largest: float  # the largest absolute entry
+    empty_rows: np.ndarray  # the numbers of the rows in which all entries are missing
+    offset: float  # mean absolute value of the rows' means
+
+
+class _Part(NamedTuple):
+    """The same for one block, in units of ``size``, its largest absolute entry."""
+
+    size: float
+    n: int
+    entries: np.ndarray  # (d,)  how many entries are not missing
+    mean: np.ndarray  # (d,)  their mean
+    scatter: np.ndarray  # (d,)  the sum of their squares about it
+    weight: np.ndarray  # (d,)  the weights of these entries
+    weighted: np.ndarray  # (d,)  their weighted sum
+    low: np.ndarray  # (d,)  the least and the largest value, in the units of X
+    high: np.ndarray  # (d,)
+    total_weight: float
+    offset: float  # sum of the absolute values of the rows' means
+    empty: np.ndarray  # which rows have no entry that is not missing
+
+
+def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
+    """Find centre, unit and the rest from blocks of rows with their weights.
+
+    Each block is summarised in units of its own largest entry, so that squares of huge and of tiny
+    data stay within range, and the parts are put together by Chan's formula.
+    """
+    parts = [_part(X, weight) for X, weight in blocks]
+    size = max(part.size for part in parts)
+    if size == 0 and any(part.entries.any() for part in parts):
+        raise ValueError("All entries of X are zero: there is nothing to decompose.")
+    units = [part.size / (size or 1.0) for part in parts]
+    pairs = list(zip(parts, units, strict=True))
+    weight = np.sum([part.weight for part in parts], 0)
+    centre = np.sum([part.weighted * unit for part, unit in pairs], 0) / np.maximum(weight, 1e-300)
+    entries = max(float(sum(part.entries.sum() for part in parts)), 1.0)
+
+    def squares_about(point: np.ndarray) -> float:
+        return float(
+            sum(
+                (part.scatter * unit**2 + part.entries * np.square(part.mean * unit - point)).sum()
+                for part, unit in pairs
+            )
+        )
+
+    low = np.fmin.reduce([part.low for part in parts])
+    high = np.fmax.reduce([part.high for part in parts])
+    return Summary(
+        centre=centre * size,
+        root_mean_square=size * np.sqrt(squares_about(np.zeros_like(centre)) / entries),
+        deviation=size * np.sqrt(squares_about(centre) / entries),
+        observed=weight / sum(part.total_weight for part in parts),
+        varies=bool((high > low).any()),
+        missing=bool(entries < sum(part.n for part in parts) * len(centre)),
+        largest=size,
+        empty_rows=np.flatnonzero(np.concatenate([part.empty for part in parts])),
+        offset=sum(part.offset * part.size for part in parts) / sum(part.n for part in parts),
+    )
+
+
+def _part(X: np.ndarray, weight: np.ndarray) -> _Part:
+    seen = ~np.isnan(X)
+    size = float(np.max(np.abs(X), where=seen, initial=0.0))
+    scaled = np.where(seen, X, 0.0) / (size or 1.0)
+    count = seen.sum(0)
+    mean = scaled.sum(0) / np.maximum(count, 1)
+    scatter = np.where(seen, np.square(scaled - mean), 0.0).sum(0)
+    row_means = scaled.sum(1) / np.maximum(seen.sum(1), 1)
+    return _Part(
+        size=size,
+        n=len(X),
+        entries=count,
+        mean=mean,
+        scatter=scatter,
+        weight=np.einsum("n,nd->d", weight, seen),  # not by BLAS, whose last bits depend on threads
+        weighted=np.einsum("n,nd->d", weight, scaled),
+        low=np.min(X, axis=0, where=seen, initial=np.inf),
+        high=np.max(X, axis=0, where=seen, initial=-np.inf),
+        total_weight=float(weight.sum()),
+        offset=float(np.abs(row_means).sum()),
+        empty=~seen.any(1),
+    )

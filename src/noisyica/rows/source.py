@@ -1,0 +1,128 @@
+"""The one door through which learning reads rows."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from noisyica.rows.scaling import Summary, summarise
+
+NUMBERS_AT_A_TIME = 2**22
+"""About how many numbers of X are held in float64 at a time."""
+
+
+class Rows:
+    """Rows of X, read block by block, centred and scaled on the way.
+
+    X is never copied as a whole, so it may be a memory map that is larger than the memory.
+
+    Parameters
+    ----------
+    X : array (n, d)
+        Floating numbers; missing entries are NaN.
+    weight : array (n,), optional
+        How many rows each row counts for. Rows of weight 0 are left out.
+    """
+
+    def __init__(self, X: np.ndarray, weight: np.ndarray | None = None) -> None:
+        self.X, self.weight = X, weight
+        self._kept = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        if self._kept is not None:
+            assert weight is not None
+            self.weight = weight[self._kept]
+        self.n = len(X) if self._kept is None else len(self._kept)
+        self.d = X.shape[1]
+        self.count = float(self.n if self.weight is None else self.weight.sum())
+        self.centre, self.unit = np.zeros(self.d), 1.0
+
+    def centred(self, free_mean: bool) -> tuple[Rows, Summary]:
+        """Return the rows about their mean (if it is free) and in units of their root mean square,
+        and what the pass over them told."""
+        summary = summarise((rows, self._weight(first, len(rows))) for first, rows in self.blocks())
+        empty = summary.empty_rows if self._kept is None else self._kept[summary.empty_rows]
+        refuse_unobserved("rows", empty)
+        refuse_unobserved("columns", np.flatnonzero(summary.observed == 0))
+        unit = summary.deviation if free_mean else summary.root_mean_square
+        if not summary.varies or unit < 1e-13 * summary.largest:
+            raise ValueError(
+                "X is constant: all its rows are the same, so there is nothing to decompose."
+            )
+        new = object.__new__(Rows)
+        new.__dict__.update(self.__dict__)
+        new.centre = summary.centre if free_mean else np.zeros(self.d)
+        new.unit = unit
+        return new, summary
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Go through the rows in order: the number of the first row of each block, and the block, in
+        float64 and in the units of X."""
+        step = max(1, NUMBERS_AT_A_TIME // self.d)
+        for first in range(0, self.n, step):
+            yield first, self._read(first, first + step)
+
+    def standardised(self, first: int, end: int) -> np.ndarray:
+        """Return the rows from ``first`` up to ``end``, centred and scaled, in float64."""
+        return self._standardise(self._read(first, end))
+
+    def chosen(self, numbers: np.ndarray) -> np.ndarray:
+        """Return some of the rows by their numbers, centred and scaled, in float64."""
+        kept = numbers if self._kept is None else self._kept[numbers]
+        rows = np.array(self.X[kept], np.float64)
+        release(self.X)
+        return self._standardise(rows)
+
+    def relative_weight(self, first: int, end: int) -> np.ndarray:
+        """Return the weights of the rows from ``first`` up to ``end``, which are 1 on average."""
+        return self._weight(first, min(end, self.n) - first) * (self.n / self.count)
+
+    @property
+    def share(self) -> np.ndarray | None:
+        """The share of the total weight that each row has; None where all rows count alike."""
+        return None if self.weight is None else self.weight / self.weight.sum()
+
+    def _weight(self, first: int, n: int) -> np.ndarray:
+        return np.ones(n) if self.weight is None else self.weight[first : first + n]
+
+    def _read(self, first: int, end: int) -> np.ndarray:
+        end = min(end, self.n)
+        part = self.X[first:end] if self._kept is None else self.X[self._kept[first:end]]
+        rows = np.array(part, np.float64)
+        release(self.X)
+        return rows
+
+    def _standardise(self, rows: np.ndarray) -> np.ndarray:
+        rows -= self.centre
+        rows /= self.unit
+        return rows
+
+
+def release(X: Any) -> None:
+    """Give the pages that were read of a read-only memory map back to the system.
+
+    They would otherwise count as memory of the process until the system needs them elsewhere.
+    """
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap) and X.mode != "r":  # pages that were written to would be lost
+            return
+        X = X.base
+    if isinstance(X, mmap.mmap) and hasattr(X, "madvise"):
+        X.madvise(mmap.MADV_DONTNEED)
+
+
+def check_observed(X: np.ndarray) -> np.ndarray:
+    """Return X, if at least one entry of each row is not missing (NaN)."""
+    refuse_unobserved("rows", np.flatnonzero(np.isnan(X).all(1)))
+    return X
+
+
+def refuse_unobserved(what: str, empty: np.ndarray) -> None:
+    """Raise ValueError if there are any rows or columns (``what``) in which all entries are missing."""
+    if empty.size:
+        which = ", ".join(str(i) for i in empty[:5]) + (", ..." if empty.size > 5 else "")
+        raise ValueError(
+            f"Nothing is observed in {empty.size} of the {what} of X ({which}): all their entries "
+            f"are NaN. Leave those {what} out."
+        )
