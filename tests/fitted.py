@@ -1,4 +1,4 @@
-"""Estimators that have been fitted for a few iterations and then given parameters that are known."""
+"""Estimators that have been fitted for a few iterations and then given known parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORT_FITS: dict[tuple[Any, ...], NoisyICA] = {}
 
 
 def fitted(model: Model, **options: Any) -> NoisyICA:
-    """Return an estimator with the parameters of the model, and the history of four real iterations.
+    """Return an estimator with the parameters of the model and the history of four real iterations.
 
     The options are those of :class:`noisyica.NoisyICA`. One number of the history is replaced by
     NaN, with which everything that shows a history must cope. What is returned may be changed: it
