@@ -198,9 +198,9 @@ def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
     axes = axes if axes is not None else _new_axes(max(4.0, 0.28 * p + 1.5))
     axes.axhspan(0.9, 1, color="C2", alpha=0.12, zorder=0, label="above 0.9")
     axes.vlines(np.arange(p), cosines.min(0), cosines.max(0), color="0.7", linewidth=1)
-    style = {"linestyle": "none", "marker": "o", "markersize": 4, "color": "C0", "alpha": 0.6}
     for i, run in enumerate(cosines):
-        axes.plot(np.arange(p), run, label="a run" if i == 0 else None, **style)
+        (dots,) = axes.plot(np.arange(p), run, "o", markersize=4, color="C0", alpha=0.6)
+        dots.set_label("a run" if i == 0 else "_")
     axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
     axes.set_xlim(-0.7, p - 0.3)
     axes.set_ylim(min(0.5, float(cosines.min()) - 0.05), 1.01)
@@ -231,11 +231,11 @@ def selection(result: Selection, axes: Axes | None = None) -> Axes:
         mine = table["prior"] == name
         # The error is that of the difference from the best, as differences are compared.
         error = table["behind_error"][mine] if held else None
-        style = {"marker": "o", "markersize": 4, "capsize": 3, "label": str(name)}
-        axes.errorbar(table["n_components"][mine], value[mine], error, **style)
+        sizes = table["n_components"][mine]
+        axes.errorbar(sizes, value[mine], error, fmt="o-", markersize=4, capsize=3, label=str(name))
     best = int(np.nanargmax(value) if held else np.nanargmin(value))
-    style = {"markersize": 13, "fillstyle": "none", "color": "black", "label": "chosen"}
-    axes.plot(table["n_components"][best], value[best], "o", **style)
+    chosen = (table["n_components"][best], value[best])
+    axes.plot(*chosen, "o", markersize=13, fillstyle="none", color="black", label="chosen")
     axes.set_xlabel("number of components")
     by_criterion = f"{result.criterion.upper()} (the lower the better)"
     axes.set_ylabel("mean log likelihood of held-out rows" if held else by_criterion)
