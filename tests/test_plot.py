@@ -1,6 +1,7 @@
-"""Pictures: what is drawn is what was asked for."""
+"""Pictures show what was asked for."""
 
 import io
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def ica(model):
 
 
 def drawn(figure):
-    """The axes that show something."""
+    """Draw a figure, and return those of its axes that show something."""
     figure.savefig(io.BytesIO(), dpi=20)
     return [axes for axes in figure.axes if axes.has_data()]
 
@@ -70,7 +71,7 @@ def test_rows_in_every_layout():
 
 
 def _mesh():
-    """12 vertices of a strip of triangles that is bent."""
+    """Return a bent strip of triangles with 12 vertices."""
     k = np.arange(12)
     return Mesh(
         np.stack([k // 2, 2.0 * (k % 2), 0.1 * k**1.5 / 4], 1),
@@ -84,12 +85,12 @@ def test_volume_is_cut_through_its_peak():
     volume = np.random.default_rng(0).normal(size=mask.shape)
     volume[2, 1, 2] = 9.0
     sizes = np.diag([1.0, 1.0, 2.0, 1.0])
-    found = layouts.mosaic(Volume(mask, sizes), volume[mask])
+    image = layouts.mosaic(Volume(mask, sizes), volume[mask])
     inside = np.where(mask, volume, np.nan)
-    assert found.shape == (6, 4 + 4 + 5 + 3)  # the third axis has voxels twice as long
-    assert np.array_equal(found[0:5, :4], inside[:, :, 2].T[::-1], equal_nan=True)
-    assert np.array_equal(found[:, 5:9], np.repeat(inside[:, 1, :].T[::-1], 2, 0), equal_nan=True)
-    assert np.array_equal(found[:, 10:15], np.repeat(inside[2].T[::-1], 2, 0), equal_nan=True)
+    assert image.shape == (6, 4 + 4 + 5 + 3)  # the third axis has voxels twice as long
+    assert np.array_equal(image[0:5, :4], inside[:, :, 2].T[::-1], equal_nan=True)
+    assert np.array_equal(image[:, 5:9], np.repeat(inside[:, 1, :].T[::-1], 2, 0), equal_nan=True)
+    assert np.array_equal(image[:, 10:15], np.repeat(inside[2].T[::-1], 2, 0), equal_nan=True)
     assert layouts.peak(Volume(mask, sizes), np.zeros(mask.sum())).tolist() == [2, 2, 1]
 
 
@@ -113,8 +114,8 @@ def test_mesh_is_painted_from_back_to_front():
 
 def test_upright_is_a_rotation():
     points = np.random.default_rng(1).normal(size=(9, 3)) * [1, 2, 5]
-    found = layouts.upright(points)
-    basis = np.linalg.lstsq(points - 0.5 * (points.max(0) + points.min(0)), found, rcond=None)[0]
+    turned = layouts.upright(points)
+    basis = np.linalg.lstsq(points - 0.5 * (points.max(0) + points.min(0)), turned, rcond=None)[0]
     assert np.allclose(basis @ basis.T, np.eye(3))
     assert np.linalg.det(basis) == pytest.approx(1)
 
@@ -171,7 +172,7 @@ def test_reconstruction(ica, X):
 
 
 def test_stability(model):
-    ica = fitted(model, n_init=3)
+    ica = fitted(model)
     ica.stability_ = np.array([[0.99, 0.9, 0.3], [0.98, 0.7, 0.4]])
     axes = plot.stability(ica)
     assert np.allclose(axes.lines[0].get_ydata(), ica.stability_[0])
@@ -185,6 +186,18 @@ def test_wrong_layouts(ica):
         plot.components(ica, Lines(np.array(list("abcd"))))
     with pytest.raises(ValueError, match="not both"):
         plot.components(ica, Lines(np.array(list("abcd"))), image_shape=(3, 4))
+
+
+def test_overview_reads_only_the_rows_that_it_shows(ica, X, tmp_path):
+    many = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (10**6, D))
+    many[:2] = X[:2]
+    tracemalloc.start()
+    figure = plot.overview(ica, many, image_shape=(3, 4), n_rows=2)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 40e6  # all rows are 48 MB, and 96 MB in double precision
+    rows = [axes for axes in drawn(figure) if axes.get_title().startswith("row ")]
+    assert np.allclose([axes.images[0].get_array().ravel() for axes in rows], X[:2])
 
 
 @pytest.mark.parametrize(
@@ -202,18 +215,17 @@ def test_wrong_layouts(ica):
 def test_marginal_law_of_a_coefficient(prior):
     """Atoms and density add up to one, and agree with draws."""
     grid = np.linspace(-9, 9, 361)
-    found = marginal(prior, 2, grid)
-    share = (found.draws[:, :, None] == found.atoms).mean(0)
-    assert np.abs(found.weights - share).max(initial=0) < 0.015
-    assert np.allclose(found.density.sum(1) * 0.05 + found.weights.sum(1), 1, atol=0.01)
-    below = (found.draws <= 0.525).mean(0) - (
-        found.draws[:, :, None] == found.atoms[found.atoms < 0.5]
-    ).sum(2).mean(0)
-    assert np.allclose(found.density[:, grid < 0.51].sum(1) * 0.05, below, atol=0.02)
+    law = marginal(prior, 2, grid)
+    share = (law.draws[:, :, None] == law.atoms).mean(0)
+    assert np.abs(law.weights - share).max(initial=0) < 0.015
+    assert np.allclose(law.density.sum(1) * 0.05 + law.weights.sum(1), 1, atol=0.01)
+    at_atoms = (law.draws[:, :, None] == law.atoms[law.atoms < 0.5]).sum(2).mean(0)
+    below = (law.draws <= 0.525).mean(0) - at_atoms
+    assert np.allclose(law.density[:, grid < 0.51].sum(1) * 0.05, below, atol=0.02)
 
 
 def test_offset_given_coefficients():
-    """Against quadrature."""
+    """The offsets agree with quadrature."""
     rng = np.random.default_rng(0)
     model = Model(
         rng.normal(size=(3, 1)), None, np.array([0.5, 1.0, 2.0]), priors.Offset("lap", 0.7)

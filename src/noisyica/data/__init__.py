@@ -1,4 +1,7 @@
-"""Reading data: rows of numbers from files of many kinds, and what the numbers of a row are; and writing maps and tables."""
+"""Reading rows of numbers from files of many kinds, and writing maps and tables.
+
+What the numbers of a row are (columns, an image, a volume, a surface) is called their layout.
+"""
 
 from noisyica.data.layout import Images, Layout, Lines, Mesh, Volume
 from noisyica.data.reading import read

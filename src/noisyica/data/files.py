@@ -1,4 +1,7 @@
-"""What all readers share: errors that name the file, and sizes that are checked before anything is allocated."""
+"""What all readers share: errors that name the file, and sizes checked before memory is allocated.
+
+A damaged or hostile file must end in one line that says what is wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 RATIO = 1000
-"""Compression better than this, of more than `LARGE` bytes, is taken for an attack or for damage."""
+"""A file that claims to be compressed better than this is refused as damaged or hostile, if what it
+claims to hold is larger than `LARGE` bytes."""
 LARGE = 2**30
 LISTED = 20
-"""How many names an error lists."""
+"""The largest number of names that an error message lists."""
 
 
 class BadFile(ValueError):
@@ -22,9 +26,10 @@ class BadFile(ValueError):
 
 @contextlib.contextmanager
 def parsing(path: Path) -> Iterator[None]:
-    """Whatever a library raises while it reads a damaged file becomes one line that names the file.
+    """Turn whatever is raised while a file is read into a `BadFile` of one line that names it.
 
-    All exceptions are meant: the libraries for a dozen formats have no errors in common, and damage comes out as any of them.
+    All exceptions are caught: the libraries for a dozen formats have no exceptions in common, and
+    damage to a file may appear as any of them.
     """
     try:
         yield
@@ -33,26 +38,32 @@ def parsing(path: Path) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
         raise BadFile(
-            f"{path} cannot be read ({reason}): is it damaged, or of another format than its name says?"
+            f"{path} cannot be read ({reason}): "
+            "is it damaged, or of another format than its name says?"
         ) from error
 
 
 def need(module: str, extra: str) -> Any:
-    """The optional library, or an error that says how to get it."""
+    """Import an optional library, or raise an error that says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         library = module.partition(".")[0]
         raise ImportError(
-            f"Files of this kind need {library}, which is not installed: pip install 'noisyica[{extra}]'"
+            f"Files of this kind need {library}, which is not installed: "
+            f"pip install 'noisyica[{extra}]'"
         ) from error
 
 
 def check_size(path: Path | str, needed: int, stored: int) -> None:
-    """Refuse to allocate what a file of ``stored`` bytes claims to hold where that is absurd, or more than there is memory."""
+    """Refuse to allocate ``needed`` bytes for what a file holds in ``stored`` bytes.
+
+    That is refused if the claim is absurd, or if the machine has less memory than that.
+    """
     if needed > max(RATIO * stored, LARGE):
         raise BadFile(
-            f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: it is damaged, or made to fill the memory."
+            f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: "
+            "it is damaged, or made to fill the memory."
         )
     memory = (
         os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -66,25 +77,29 @@ def check_size(path: Path | str, needed: int, stored: int) -> None:
 
 
 def _bytes(count: int) -> str:
+    """Return a number of bytes as text with a unit that suits it."""
     power = min(max(count.bit_length() - 1, 0) // 10, 4)
     return f"{count / 1024**power:.4g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def stored_size(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder and below it."""
+    """Return the number of bytes of a file, or of all files in a folder and below it."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def members(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """The files of a folder (not below it) with one of these endings, by name; hidden files are left out."""
+    """Return the files of a folder (not below it) with one of these endings, sorted by name.
+
+    Hidden files are left out.
+    """
     files = (file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
     return sorted(file for file in files if file.name.lower().endswith(suffixes))
 
 
 def listed(names: Any) -> str:
-    """Names for an error: the first of them, where they are many."""
+    """Return names as text for an error message: only the first of them if there are many."""
     names = [str(name) for name in names]
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more

@@ -1,4 +1,4 @@
-"""Images: one file or a folder of them, whole or cut into patches."""
+"""Reading images: one file or a folder of them, whole or cut into patches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def read_images(
     size: tuple[int, int] | None = None,
     centre_patches: bool = False,
 ) -> Data:
-    """Rows of grey values or colours in [0, 1], single precision; a row is an image or a patch of one."""
+    """Read images, or patches of them, as rows of grey values or colours in [0, 1].
+
+    The rows are in single precision.
+    """
     files = members(path, SUFFIXES) if path.is_dir() else [path]
     stored = [_shape(file) for file in files]
     check_size(path, 4 * sum(h * w for h, w in stored), sum(file.stat().st_size for file in files))
@@ -56,7 +59,10 @@ def read_images(
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """The image, its pixels not yet read. Pillow's doubts about its size are errors, its other warnings of no interest."""
+    """Open an image without reading its pixels.
+
+    Pillow's warning about a suspicious size is made an error; its other warnings are ignored.
+    """
     image = need("PIL.Image", "images")
     with parsing(file), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -66,19 +72,21 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def _shape(file: Path) -> tuple[int, int]:
+    """Return the height and the width of the image in a file, which must be the only one in it."""
     with _opened(file) as image:
-        if (
-            getattr(image, "n_frames", 1) > 1 and image.format != "MPO"
-        ):  # as some cameras call JPEGs with a preview
+        # MPO is what Pillow calls the JPEG of some cameras, which has a preview as a second frame.
+        if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
             raise BadFile(f"{file} has {image.n_frames} frames: give one file for each image.")
         return image.height, image.width
 
 
 def _check_equal(files: list[Path], shapes: list[tuple[int, int]]) -> None:
+    """Refuse images of different sizes."""
     for file, shape in zip(files, shapes, strict=True):
         if shape != shapes[0]:
             raise BadFile(
-                f"{file} has {shape[0]} x {shape[1]} pixels, {files[0].name} has {shapes[0][0]} x {shapes[0][1]}: "
+                f"{file} has {shape[0]} x {shape[1]} pixels, "
+                f"{files[0].name} has {shapes[0][0]} x {shapes[0][1]}: "
                 "give a size to bring them to, or cut patches."
             )
 
@@ -86,21 +94,23 @@ def _check_equal(files: list[Path], shapes: list[tuple[int, int]]) -> None:
 def _grid(
     file: Path, shape: tuple[int, int], patch: tuple[int, int], step: tuple[int, int]
 ) -> tuple[int, int]:
-    """How many patches fit from top to bottom, and from left to right."""
+    """Return how many patches fit from top to bottom, and from left to right."""
     if shape[0] < patch[0] or shape[1] < patch[1]:
         raise BadFile(
-            f"{file} has {shape[0]} x {shape[1]} pixels: there is no patch of {patch[0]} x {patch[1]} in it."
+            f"{file} has {shape[0]} x {shape[1]} pixels: "
+            f"there is no patch of {patch[0]} x {patch[1]} in it."
         )
     return (shape[0] - patch[0]) // step[0] + 1, (shape[1] - patch[1]) // step[1] + 1
 
 
 def _pixels(file: Path, colour: bool, size: tuple[int, int] | None) -> np.ndarray:
-    """(height, width) or (height, width, 3), in [0, 1]; floating pixels are left as they are."""
+    """Read the pixels of an image, (height, width) or (height, width, 3), brought to [0, 1].
+
+    Pixels that are stored as floating numbers are not scaled.
+    """
     pillow = need("PIL.Image", "images")
     with _opened(file) as image:
-        if (
-            image.mode[0] in "IF"
-        ):  # 16 bits and more, which Pillow's conversion would cut off at 255
+        if image.mode[0] in "IF":  # 16 bits and more, which Pillow's conversion cuts off at 255
             scale = 1.0 if image.mode == "F" else 65535.0
             image = pillow.fromarray(np.asarray(image, np.float32))
         else:
@@ -113,15 +123,17 @@ def _pixels(file: Path, colour: bool, size: tuple[int, int] | None) -> np.ndarra
 
 
 def _patches(values: np.ndarray, patch: tuple[int, int], step: tuple[int, int]) -> np.ndarray:
-    """A view of all patches on the grid: (rows, columns, *patch), with colours last."""
-    windows = np.lib.stride_tricks.sliding_window_view(values, patch, axis=(0, 1))[
-        :: step[0], :: step[1]
-    ]
+    """Return a view of all patches on the grid, (rows, columns, *patch), with colours last."""
+    every = np.lib.stride_tricks.sliding_window_view(values, patch, axis=(0, 1))
+    windows = every[:: step[0], :: step[1]]
     return np.moveaxis(windows, 2, -1) if values.ndim == 3 else windows
 
 
 def _ids(name: str, grid: tuple[int, int], step: tuple[int, int], patches: bool) -> np.ndarray:
-    """The file's name; for patches, with the row and the column of their first pixel."""
+    """Return the ids of the rows that an image gives: the name of its file.
+
+    For patches, the row and the column of their first pixel are added.
+    """
     if not patches:
         return np.array([name])
     row, column = (

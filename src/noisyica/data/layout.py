@@ -1,26 +1,26 @@
-"""What the d numbers of a row are: a line of values, an image, a volume inside a mask, or the vertices of a mesh.
+"""What the d numbers of a row are: columns, an image, a volume in a mask, or vertices of a mesh.
 
-A layout knows its size and how to go to plain arrays and back; :mod:`noisyica.plot` and :mod:`noisyica.report` draw it.
+A layout knows its size. :mod:`noisyica.plot` and :mod:`noisyica.report` draw rows in their layout.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 
 def _check(fits: object, message: str) -> None:
+    """Raise a ValueError with the message unless the condition holds."""
     if not fits:
         raise ValueError(message)
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Values beside each other: the columns of a table, or samples of a signal."""
+    """The numbers stand beside each other: columns of a table, or samples of a signal."""
 
-    names: np.ndarray  # of the columns, (d,)
+    names: np.ndarray  # (d,), the names of the columns
 
     def __post_init__(self) -> None:
         _check(
@@ -35,9 +35,9 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """An image: (height, width), or (height, width, 3) in colour, in C order."""
+    """The numbers are the pixels of an image, in C order."""
 
-    shape: np.ndarray
+    shape: np.ndarray  # (height, width), or (height, width, 3) in colour
 
     def __post_init__(self) -> None:
         shape = np.asarray(self.shape)
@@ -59,10 +59,10 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """The voxels inside a mask, in the order of ``volume[mask]``."""
+    """The numbers are the voxels inside a mask, in the order of ``volume[mask]``."""
 
-    mask: np.ndarray  # (i, j, k), bool
-    affine: np.ndarray  # (4, 4): from voxels to millimetres
+    mask: np.ndarray  # of three axes, bool
+    affine: np.ndarray  # (4, 4), from the indices of a voxel to its place in millimetres
 
     def __post_init__(self) -> None:
         mask, affine = np.asarray(self.mask), np.asarray(self.affine)
@@ -83,10 +83,10 @@ class Volume:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """A number at each vertex of a triangulated surface."""
+    """There is a number at each vertex of a triangulated surface."""
 
-    vertices: np.ndarray  # (d, 3)
-    faces: np.ndarray  # (f, 3), indices of vertices
+    vertices: np.ndarray  # (d, 3), coordinates
+    faces: np.ndarray  # (f, 3), the indices of the three vertices of each triangle
 
     def __post_init__(self) -> None:
         vertices, faces = np.asarray(self.vertices), np.asarray(self.faces)
@@ -109,16 +109,3 @@ class Mesh:
 
 
 Layout = Lines | Images | Volume | Mesh
-KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Lines, Images, Volume, Mesh)}
-
-
-def to_arrays(layout: Layout) -> dict[str, np.ndarray]:
-    """The layout as arrays that :func:`from_arrays` reads (to be stored with a model)."""
-    parts = {f.name: np.asarray(getattr(layout, f.name)) for f in fields(layout)}
-    return {"kind": np.array(type(layout).__name__.lower()), **parts}
-
-
-def from_arrays(arrays: dict[str, np.ndarray]) -> Layout:
-    """The layout that :func:`to_arrays` wrote."""
-    parts = dict(arrays)
-    return KINDS[str(parts.pop("kind"))](**parts)

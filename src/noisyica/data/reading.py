@@ -10,27 +10,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisyica.data import arrays, images, meshes, tables, volumes
+from noisyica.data import arrays, images, meshes, parquet_tables, text_tables, volumes
 from noisyica.data.files import BadFile, members, parsing
 from noisyica.data.layout import Images
 from noisyica.data.rows import Data
 
 
 class Kind(NamedTuple):
-    """A kind of files: what they are called, how their names end, how they are read, with which options."""
+    """A kind of files, and how it is read."""
 
-    name: str
-    suffixes: tuple[str, ...]
+    name: str  # what such files are called
+    suffixes: tuple[str, ...]  # how their names end
     read: Callable[..., Data]
-    options: tuple[str, ...]
-    in_folder: bool = False  # a folder of such files can be read, too
+    options: tuple[str, ...]  # those options of `read` below that are for such files
+    in_folder: bool = False  # whether a folder of such files can be read, too
 
 
 _NAMED = ("array", "id_column", "shape", "mesh")
+"""The options for files of named arrays."""
 _TABLE = ("id_column", "columns", "shape", "mesh")
+"""The options for tables."""
 KINDS = (
-    Kind("text tables", (".csv", ".tsv", ".txt"), tables.read_text, _TABLE),
-    Kind("Parquet tables", (".parquet",), tables.read_parquet, _TABLE),
+    Kind("text tables", (".csv", ".tsv", ".txt"), text_tables.read_text, _TABLE),
+    Kind("Parquet tables", (".parquet",), parquet_tables.read_parquet, _TABLE),
     Kind(".npy files", (".npy",), arrays.read_npy, ("shape", "mesh")),
     Kind(".npz files", (".npz",), arrays.read_npz, _NAMED),
     Kind("MATLAB files", (".mat",), arrays.read_mat, _NAMED),
@@ -68,41 +70,48 @@ def read(
     Parameters
     ----------
     path : str or Path
-        A table (.csv, .tsv, .txt, .parquet), an array (.npy, .npz, .mat, .h5, .hdf5, .zarr), an image, volumes (.nii, .nii.gz), a
-        surface with numbers at its vertices (.gii, .vtk, .ply), or a folder of images, volumes or surfaces, which make one row each.
+        A table (.csv, .tsv, .txt, .parquet), arrays (.npy, .npz, .mat, .h5, .hdf5, .zarr), an
+        image, volumes (.nii, .nii.gz), or a surface with numbers at its vertices (.gii, .vtk,
+        .ply). Or a folder of images, volumes or surfaces, each of which becomes one row.
     array : str, optional
-        Which array of a .npz, .mat, HDF5 ("group/data") or Zarr holds the rows; which field of a surface.
+        The array of a .npz, .mat, HDF5 ("group/data") or Zarr that holds the rows, or the field of
+        a surface.
     id_column : str or int, optional
-        The column (name or number) or array that holds the rows' names. Without it, a first column that is text, or that has the
-        heading "id" or none, is taken for it if all its entries differ.
+        The column (name or number) or array that holds the names of the rows. By default this is
+        the first column of a table, if all its entries differ and it is text, or has the heading
+        "id" or none.
     columns : sequence of str or int, optional
-        The columns of a table that are data; other columns are among ``others``. All that are numbers, unless given.
+        The columns of a table that are data; by default, all that are numbers. The other columns
+        are among ``others``.
     shape : (height, width) or (height, width, 3), optional
-        Rows are images of this shape.
+        The shape of the images that the rows are.
     mesh : str or Path, optional
         A surface (.gii, .vtk, .ply, .obj, .npz) with a vertex for each column.
     mask : str or Path, optional
-        A volume that is not zero in the voxels to be read. Without it, those that differ between rows are.
+        A volume that is not zero in the voxels to be read. By default, these are the voxels that
+        differ between rows.
     patch_size : int, optional
-        Cut images into squares of so many pixels, which are the rows.
+        The side, in pixels, of the squares into which images are cut; each square is a row.
     stride : int, optional
-        Pixels from one patch to the next; ``patch_size``, unless given.
+        The number of pixels from one patch to the next; ``patch_size`` by default.
     colour : bool
-        Read red, green and blue; else grey.
+        Whether to read red, green and blue, and not only grey.
     size : (height, width), optional
-        Bring images to this size first.
+        The size to which images are brought first.
     centre_patches : bool
-        Subtract its mean from each patch.
+        Whether to subtract its mean from each patch.
 
     Returns
     -------
     Data
-        ``X`` (n, d), where possible a memory map; ``others``, one value a row, by name; ``ids``; and the ``layout`` of a row.
+        ``X``, (n, d), which is a memory map where possible; ``others``, arrays by name with one
+        value per row; ``ids``, the names of the rows; and ``layout``, what the numbers of a row
+        are. Missing entries are NaN.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is damaged, or holds anything but numbers. Missing entries are NaN; infinite ones are refused.
+        If there is no such file, or it is damaged, or holds anything but numbers, or infinite ones.
     ImportError
         If the library for the format is not installed.
 
@@ -121,22 +130,20 @@ def read(
     ['s1' 's2'] ['a' 'b'] ['f' 'm']
     """
     place = Path(path)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "array": array,
         "id_column": id_column,
         "columns": columns,
         "shape": shape,
         "mesh": mesh,
         "mask": mask,
-    }
-    given |= {
         "patch_size": patch_size,
         "stride": stride,
         "colour": colour or None,
         "size": size,
         "centre_patches": centre_patches or None,
     }
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
     _check_options(given)
     with parsing(place):
         kind = _kind(place)
@@ -146,6 +153,7 @@ def read(
 
 
 def _kind(path: Path) -> Kind:
+    """Return the kind of a file by the ending of its name, or of a folder by its files."""
     if os.path.isdir(path):
         return _folder_kind(path)
     if not os.path.exists(path):
@@ -157,12 +165,12 @@ def _kind(path: Path) -> Kind:
             if not path.stat().st_size:
                 raise BadFile(f"{path} is empty.")
             return kind
-    raise BadFile(
-        f"{path}: files of this kind are not known. Give {', '.join(suffix for kind in KINDS for suffix in kind.suffixes)}."
-    )
+    known = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
+    raise BadFile(f"{path}: files of this kind are not known. Give {known}.")
 
 
 def _folder_kind(path: Path) -> Kind:
+    """Return the kind of a folder: a Zarr store, or that of the files in it."""
     zarr = next(kind for kind in KINDS if kind.suffixes == (".zarr",))
     if path.suffix.lower() == ".zarr" or any(
         (path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")
@@ -171,29 +179,30 @@ def _folder_kind(path: Path) -> Kind:
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
             raise BadFile(f"{path} is a folder, not a file.")
-    found = [kind for kind in KINDS if kind.in_folder and members(path, kind.suffixes)]
-    if not found:
+    kinds = [kind for kind in KINDS if kind.in_folder and members(path, kind.suffixes)]
+    if not kinds:
         raise BadFile(
-            f"There are no images, volumes or surfaces in the folder {path} (folders in it are not looked at)."
+            f"There are no images, volumes or surfaces in the folder {path} "
+            "(folders in it are not looked at)."
         )
-    if len(found) > 1:
+    if len(kinds) > 1:
         raise BadFile(
-            f"The folder {path} has {' and '.join(kind.name for kind in found)}: put them into folders of their own."
+            f"The folder {path} has {' and '.join(kind.name for kind in kinds)}: "
+            "put them into folders of their own."
         )
-    return found[0]
+    return kinds[0]
 
 
 def _check_options(given: dict[str, Any]) -> None:
-    """Errors in the call itself, whatever the file."""
+    """Refuse options that are wrong whatever the file is, and convert sizes to whole numbers."""
     for name in {"patch_size", "stride"} & given.keys():
         given[name] = _positive(name, given[name])
     for name, lengths in (("size", (2,)), ("shape", (2, 3))):
         if name in given:
             value = tuple(_positive(name, part) for part in np.atleast_1d(given[name]))
             if len(value) not in lengths or (len(value) == 3 and value[2] != 3):
-                raise ValueError(
-                    f"{name} is (height, width){' or (height, width, 3)' if name == 'shape' else ''}, not {given[name]}."
-                )
+                or_colour = " or (height, width, 3)" if name == "shape" else ""
+                raise ValueError(f"{name} is (height, width){or_colour}, not {given[name]}.")
             given[name] = value
     for name in {"stride", "centre_patches"} & given.keys():
         if "patch_size" not in given:
@@ -205,6 +214,7 @@ def _check_options(given: dict[str, Any]) -> None:
 
 
 def _positive(name: str, value: Any) -> int:
+    """Return a positive whole number as an int, and refuse anything else."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -215,6 +225,7 @@ def _positive(name: str, value: Any) -> int:
 
 
 def _check_fitting(path: Path, kind: Kind, given: dict[str, Any]) -> None:
+    """Refuse options that are not for files of this kind."""
     for name in given:
         if name not in kind.options:
             fitting = [other.name for other in KINDS if name in other.options]
@@ -224,7 +235,7 @@ def _check_fitting(path: Path, kind: Kind, given: dict[str, Any]) -> None:
 def _laid_out(
     path: Path, data: Data, shape: tuple[int, ...] | None = None, mesh: str | Path | None = None
 ) -> Data:
-    """The layout that was asked for, instead of the file's own."""
+    """Replace the layout of the data by the one that was asked for, if any was."""
     d = data.X.shape[1]
     if shape is not None:
         layout = Images(np.array(shape))

@@ -1,4 +1,4 @@
-"""The rows of a file, with their names and their layout; and labels for them."""
+"""The rows of a file with their names and their layout; labels for them; and their fingerprint."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisyica.data.files import BadFile, parsing
+from noisyica.data.files import BadFile, check_size, parsing
 from noisyica.data.layout import Layout, Lines
 
-CHUNK = 2**22
-"""Numbers that are looked at in one go: memory maps are never read into memory as a whole."""
+BLOCK = 2**25
+"""How many bytes are looked at in one go: a memory map is never read into memory as a whole."""
 
 
 class Data(NamedTuple):
-    """Rows, and what else the file says of them."""
+    """Rows, and what else their file says of them."""
 
     X: np.ndarray  # (n, d); a memory map where the format allows it
-    others: dict[str, np.ndarray]  # one value a row, by name
-    ids: np.ndarray  # (n,): the rows' names, as text
+    others: dict[str, np.ndarray]  # by name, arrays with one value per row
+    ids: np.ndarray  # (n,), the names of the rows, as text
     layout: Layout  # what the d numbers of a row are
 
 
@@ -32,11 +32,14 @@ def make(
     others: dict[str, np.ndarray] | None = None,
     layout: Layout | None = None,
 ) -> Data:
-    """Checked rows; numbers stand for the names of rows and columns that have none."""
+    """Check the rows that were read from ``path``, and put them together with what belongs to them.
+
+    Rows without names are numbered, and so are columns without names.
+    """
     check_numbers(path, X.shape, X.dtype)
     if X.ndim != 2:
         raise BadFile(f"{path} has shape {X.shape}: data must have two axes, rows and columns.")
-    X = _native(X)
+    X = _native(path, X)
     n, d = X.shape
     ids = np.arange(n).astype(str) if ids is None else _different(path, ids)
     layout = layout or Lines(np.array([f"column{j}" for j in range(d)]))
@@ -45,7 +48,7 @@ def make(
 
 
 def check_numbers(path: Path | str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse what cannot be data, before it is read."""
+    """Refuse an array that cannot be data, by its shape and its type, before it is read."""
     if dtype.kind == "O":
         raise BadFile(f"{path} holds Python objects, which are not read: save numbers.")
     if dtype.kind not in "fiub":
@@ -54,21 +57,32 @@ def check_numbers(path: Path | str, shape: tuple[int, ...], dtype: np.dtype[Any]
         raise BadFile(f"{path} has shape {tuple(shape)}: there are no numbers in it.")
 
 
-def _native(X: np.ndarray) -> np.ndarray:
-    """In a format that all libraries know: the machine's own byte order, double precision at most."""
-    if X.dtype.kind == "f" and X.dtype.itemsize > 8:
-        return X.astype(np.float64)
-    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+def _native(path: Path | str, X: np.ndarray) -> np.ndarray:
+    """Return the numbers in a type that all libraries know, as a copy only if they have another.
+
+    Such types have the machine's own order of bytes, and double precision at most.
+    """
+    dtype = X.dtype.newbyteorder("=")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        dtype = np.dtype(np.float64)
+    if X.dtype == dtype:
+        return X
+    check_size(path, X.size * dtype.itemsize, X.nbytes)
+    return X.astype(dtype)
 
 
 def blocks(X: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks of rows of a size that fits into memory, each with the number of its first row."""
-    size = max(1, CHUNK // max(1, int(np.prod(X.shape[1:]))))
+    """Yield blocks of rows of at most `BLOCK` bytes, each with the number of its first row.
+
+    A row that is larger than that is a block by itself.
+    """
+    size = max(1, BLOCK // max(1, X.itemsize * int(np.prod(X.shape[1:]))))
     for start in range(0, len(X), size):
         yield start, np.asarray(X[start : start + size])
 
 
 def _check_finite(path: Path | str, X: np.ndarray, ids: np.ndarray, layout: Layout) -> None:
+    """Refuse rows with an infinite number, and say where the first one is."""
     if X.dtype.kind != "f":
         return
     for start, block in blocks(X):
@@ -77,11 +91,13 @@ def _check_finite(path: Path | str, X: np.ndarray, ids: np.ndarray, layout: Layo
             i, j = np.argwhere(infinite)[0]
             column = repr(str(layout.names[j])) if isinstance(layout, Lines) else int(j)
             raise BadFile(
-                f"{path} has an infinite number in row {str(ids[start + i])!r}, column {column}: replace it, or mark it as missing (NaN)."
+                f"{path} has an infinite number in row {str(ids[start + i])!r}, column {column}: "
+                "replace it, or mark it as missing (NaN)."
             )
 
 
 def _different(path: Path | str, ids: np.ndarray) -> np.ndarray:
+    """Return the ids if they all differ, and refuse them otherwise."""
     names, counts = np.unique(ids, return_counts=True)
     if counts.max(initial=0) > 1:
         twice = str(names[counts.argmax()])
@@ -90,20 +106,22 @@ def _different(path: Path | str, ids: np.ndarray) -> np.ndarray:
 
 
 def labels(data: Data, groups: str) -> np.ndarray:
-    """A label for each row: what the data file has under that name, or the lines of a file of that name.
+    """Return a label for each row, from the data file itself or from a file of labels.
 
     Parameters
     ----------
     data : Data
         What :func:`read` returned.
     groups : str
-        A key of ``data.others``, or a file with one label a line (or a .npy of one axis).
+        A key of ``data.others``, or else the name of a text file with one label per line, or of a
+        .npy file with one axis.
 
     Examples
     --------
     >>> from noisyica.data import Data, Lines, labels
     >>> import numpy as np
-    >>> data = Data(np.zeros((2, 1)), {"sex": np.array(["f", "m"])}, np.array(["s1", "s2"]), Lines(np.array(["x"])))
+    >>> others = {"sex": np.array(["f", "m"])}
+    >>> data = Data(np.zeros((2, 1)), others, np.array(["s1", "s2"]), Lines(np.array(["x"])))
     >>> print(labels(data, "sex"))
     ['f' 'm']
     """
@@ -113,33 +131,33 @@ def labels(data: Data, groups: str) -> np.ndarray:
     if not path.is_file():
         known = f" It has {', '.join(data.others)}." if data.others else ""
         raise ValueError(
-            f"{groups!r} is neither a file nor one value a row in the data file.{known}"
+            f"{groups!r} is neither a file nor one value per row in the data file.{known}"
         )
     with parsing(path):
-        found = (
-            np.load(path, allow_pickle=False)
-            if path.suffix.lower() == ".npy"
-            else _text_lines(path)
-        )
-    if found.shape != (len(data.X),):
+        if path.suffix.lower() == ".npy":
+            values = np.load(path, allow_pickle=False)
+        else:
+            values = _text_lines(path)
+    if values.shape != (len(data.X),):
         raise ValueError(
-            f"{groups} has labels of shape {found.shape}, but the data have {len(data.X)} rows."
+            f"{groups} has labels of shape {values.shape}, but the data have {len(data.X)} rows."
         )
-    return found
+    return values
 
 
 def _text_lines(path: Path) -> np.ndarray:
+    """Return the lines of a text file without the spaces around them; the last one may be open."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").split("\n")]
     return np.array(lines[:-1] if not lines[-1] else lines)
 
 
 def fingerprint(X: np.ndarray) -> str:
-    """The SHA-256 of an array's shape, type and numbers, whatever their order in memory.
+    """Return the SHA-256 of an array's shape, type and numbers, whatever their order in memory.
 
     Parameters
     ----------
     X : ndarray
-        May be a memory map: it is read block by block.
+        The array, which may be a memory map: it is read block by block.
 
     Examples
     --------
@@ -154,6 +172,7 @@ def fingerprint(X: np.ndarray) -> str:
     if X.dtype.hasobject:
         raise TypeError("Python objects have no fingerprint: give an array of numbers or text.")
     digest = hashlib.sha256(f"{X.shape} {X.dtype.str}".encode())
-    for _, block in blocks(X) if X.ndim else [(0, X)]:
-        digest.update(np.ascontiguousarray(block).tobytes())
+    # Seen as one line, which takes no copy, an array can be cut even within its rows.
+    for _, block in blocks(X.reshape(-1) if X.flags.c_contiguous else X):
+        digest.update(block.tobytes())
     return digest.hexdigest()

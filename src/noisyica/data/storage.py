@@ -1,4 +1,7 @@
-"""Fitted estimators in one .npz file: plain arrays and one JSON text, never a pickle."""
+"""The .npz files of fitted estimators and of checkpoints: arrays and one JSON text, no pickles.
+
+Files are written beside their place and then renamed, so that a file is always whole.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,15 @@ from typing import IO, Any
 import numpy as np
 
 FORMAT = 1
+"""The version of the format; files of a larger one are refused."""
 TEMPORARY = ".tmp"
+"""How the name of a file ends while it is being written."""
 
 
 def write(
     path: str | os.PathLike[str], arrays: dict[str, np.ndarray], description: dict[str, Any]
 ) -> None:
-    """Write arrays and a description, all of it or nothing."""
+    """Write arrays and a description, which JSON must be able to hold, as a whole or not at all."""
     text = json.dumps({"format": FORMAT, **description})
     with whole(path) as file:
         np.savez(file, description=np.array(text), **arrays)  # type: ignore[arg-type]
@@ -28,7 +33,10 @@ def write(
 
 @contextlib.contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name only when it is whole: whatever happens, the one before it stays readable till then."""
+    """Open a temporary file that takes its name when the ``with`` block ends without an error.
+
+    Until then a file of that name stays as it is. After an error the temporary file is removed.
+    """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
     try:
@@ -43,7 +51,10 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the description of a file that :func:`write` made; a ValueError that says what is wrong otherwise."""
+    """Return the arrays and the description of a file that :func:`write` made.
+
+    Any other file is refused by a ValueError that says what is wrong with it.
+    """
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -64,6 +75,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
         ) from error
     if not isinstance(description, dict) or description.get("format", FORMAT + 1) > FORMAT:
         raise ValueError(
-            f"{os.fspath(path)} was saved by a newer version of noisyica than this one: upgrade to read it."
+            f"{os.fspath(path)} was saved by a newer version of noisyica than this one: "
+            "upgrade to read it."
         )
     return arrays, description

@@ -1,4 +1,7 @@
-"""Surfaces in PLY and OBJ files. (The readers are our own: what a damaged file claims is compared with its size.)"""
+"""Surfaces in PLY and OBJ files.
+
+The readers are our own, so that what a damaged file claims to hold is compared with its size.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,29 @@ import numpy as np
 
 
 class Surface(NamedTuple):
-    """What a file says of a surface: vertices (d, 3), faces (f, 3), and numbers at its vertices."""
+    """What a file says of a surface; either part of the mesh may be missing."""
 
-    vertices: np.ndarray | None
-    faces: np.ndarray | None
-    fields: dict[str, np.ndarray]
+    vertices: np.ndarray | None  # (d, 3), coordinates
+    faces: np.ndarray | None  # (f, 3), indices of vertices
+    fields: dict[str, np.ndarray]  # by name, a number at each vertex
 
 
 _PLY_TYPES = {
-    "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "float": "f4", "double": "f8",
-    "int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4", "int64": "i8", "uint64": "u8",
+    "char": "i1", "short": "i2", "int": "i4",
+    "uchar": "u1", "ushort": "u2", "uint": "u4",
+    "float": "f4", "double": "f8",
+    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
+    "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
     "float32": "f4", "float64": "f8",
 }  # fmt: skip
+"""The types of numbers in a PLY file, and what NumPy calls them."""
 _PLY_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">", "ascii": "="}
+_Elements = dict[str, tuple[int, np.dtype[Any]]]
+"""How many elements of each name a PLY file has, and what one of them consists of."""
 
 
 def read_ply(path: Path) -> Surface:
-    """A PLY file, text or binary, whose faces are triangles."""
+    """Read a PLY file, text or binary, whose faces must be triangles."""
     head, end, body = path.read_bytes().partition(b"end_header")
     lines = [line.split() for line in head.decode("ascii", "replace").splitlines()]
     if not end or not lines or lines[0] != ["ply"]:
@@ -49,8 +58,8 @@ def read_ply(path: Path) -> Surface:
     return Surface(np.stack([vertex[axis] for axis in "xyz"], axis=1), corners, fields)
 
 
-def _ply_elements(lines: list[list[str]], order: str) -> dict[str, tuple[int, np.dtype[Any]]]:
-    """How many there are of each element, and what one consists of; lists are taken for the three corners of a triangle."""
+def _ply_elements(lines: list[list[str]], order: str) -> _Elements:
+    """Return the elements that a header describes; a list must be the corners of a triangle."""
     counts: dict[str, int] = {}
     parts: dict[str, list[Any]] = {}
     for line in lines:
@@ -67,9 +76,8 @@ def _ply_elements(lines: list[list[str]], order: str) -> dict[str, tuple[int, np
     return {name: (counts[name], np.dtype(parts[name])) for name in counts}
 
 
-def _ply_binary(
-    body: bytes, elements: dict[str, tuple[int, np.dtype[Any]]]
-) -> dict[str, np.ndarray]:
+def _ply_binary(body: bytes, elements: _Elements) -> dict[str, np.ndarray]:
+    """Read the elements of a binary file, up to the faces."""
     tables, offset = {}, 0
     for name, (count, dtype) in elements.items():
         tables[name] = np.frombuffer(body, dtype, count, offset)
@@ -79,7 +87,8 @@ def _ply_binary(
     return tables
 
 
-def _ply_text(body: bytes, elements: dict[str, tuple[int, np.dtype[Any]]]) -> dict[str, np.ndarray]:
+def _ply_text(body: bytes, elements: _Elements) -> dict[str, np.ndarray]:
+    """Read the elements of a text file, up to the faces."""
     words, start, tables = body.split(), 0, {}
     for name, (count, dtype) in elements.items():
         columns = [(part, k) for part in dtype.names or () for k in np.ndindex(dtype[part].shape)]
@@ -97,7 +106,7 @@ def _ply_text(body: bytes, elements: dict[str, tuple[int, np.dtype[Any]]]) -> di
 
 
 def read_obj(path: Path) -> Surface:
-    """A Wavefront OBJ file of triangles; it has no numbers at its vertices."""
+    """Read a Wavefront OBJ file of triangles; the format has no numbers at vertices."""
     vertices: list[list[float]] = []
     faces: list[list[int]] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -106,9 +115,8 @@ def read_obj(path: Path) -> Surface:
             vertices.append([float(word) for word in words[:3]])
         elif key == "f":
             corners = [int(word.partition("/")[0]) for word in words]
-            faces.append(
-                [corner - 1 if corner > 0 else len(vertices) + corner for corner in corners]
-            )
+            # Vertices count from 1; negative numbers count backwards from the latest vertex.
+            faces.append([k - 1 if k > 0 else len(vertices) + k for k in corners])
     if any(len(vertex) != 3 for vertex in vertices) or any(len(face) != 3 for face in faces):
         raise ValueError("its vertices must have three coordinates, and its faces three corners")
     if not vertices or not faces:
@@ -119,19 +127,25 @@ def read_obj(path: Path) -> Surface:
 def write_ply(
     file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]
 ) -> None:
-    """A binary PLY with the fields at its vertices, in double precision; PLY's names have no spaces."""
+    """Write a binary PLY file with the fields at its vertices, in double precision.
+
+    Spaces in the names of fields become underscores, as PLY does not allow them.
+    """
     names = ["x", "y", "z", *(name.replace(" ", "_") for name in fields)]
     if len(set(names)) != len(names):
         raise ValueError(
             f"The maps' names do not make different names of a PLY: {', '.join(names[3:])}."
         )
-    properties = "".join(f"property double {name}\n" for name in names)
-    file.write(
-        f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n{properties}".encode()
-    )
-    file.write(
-        f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n".encode()
-    )
+    header = [
+        "ply",
+        "format binary_little_endian 1.0",
+        f"element vertex {len(vertices)}",
+        *(f"property double {name}" for name in names),
+        f"element face {len(faces)}",
+        "property list uchar int vertex_indices",
+        "end_header\n",
+    ]
+    file.write("\n".join(header).encode())
     file.write(np.column_stack([vertices, *fields.values()]).astype("<f8").tobytes())
     corners = np.empty(len(faces), [("number", "u1"), ("corners", "<i4", 3)])
     corners["number"], corners["corners"] = 3, faces

@@ -1,4 +1,4 @@
-"""Volumes in NIfTI: one file with several of them, or a folder with one in each file."""
+"""Reading volumes in NIfTI: one file with several of them, or a folder with one per file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ SUFFIXES = (".nii", ".nii.gz")
 
 
 def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
-    """Rows of voxels: those in the mask, or else those that are not the same in all rows."""
+    """Read volumes as rows of the voxels in the mask.
+
+    Without a mask, the voxels are those that are not the same in all rows.
+    """
     files = [path]
     if path.is_dir():
         files = [
@@ -34,7 +37,8 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     inside = _changing(files, images) if mask is None else _mask(Path(mask), shape, affine)
     if not inside.any():
         raise BadFile(
-            f"{path}: no voxel differs between the rows. Give a mask, if they are to be read all the same."
+            f"{path}: no voxel differs between the rows. "
+            "Give a mask, if they are to be read all the same."
         )
     count = sum(math.prod(image.shape[3:]) for image in images)
     dtype = np.result_type(*(_precision(image) for image in images))
@@ -49,7 +53,10 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
 
 
 def _opened(file: Path, keep_open: bool = False) -> Any:
-    """The image, its voxels not yet read. Kept open, a compressed file is not read from its start again for each volume."""
+    """Open a file without reading its voxels, and check what its header says.
+
+    A compressed file that is kept open is not read again from its beginning for each volume.
+    """
     nibabel = need("nibabel", "neuro")
     with parsing(file):
         image = nibabel.load(file, keep_file_open=keep_open)
@@ -57,7 +64,8 @@ def _opened(file: Path, keep_open: bool = False) -> Any:
             raise BadFile(f"{file} holds {image.get_data_dtype()}, not numbers.")
         if len(image.shape) not in (3, 4) or 0 in image.shape:
             raise BadFile(
-                f"{file} has shape {image.shape}: volumes have three axes, and several of them four."
+                f"{file} has shape {image.shape}: "
+                "volumes have three axes, or four if a file has several of them."
             )
         if image.affine is None or not np.isfinite(image.affine).all():
             raise BadFile(f"{file} has an affine that is not finite.")
@@ -68,6 +76,7 @@ def _opened(file: Path, keep_open: bool = False) -> Any:
 
 
 def _check_alike(files: list[Path], images: list[Any]) -> None:
+    """Refuse the files of a folder unless each holds one volume, all on the same grid."""
     first = images[0]
     for file, image in zip(files, images, strict=True):
         if math.prod(image.shape[3:]) != 1:
@@ -76,7 +85,8 @@ def _check_alike(files: list[Path], images: list[Any]) -> None:
             )
         if image.shape[:3] != first.shape[:3]:
             raise BadFile(
-                f"{file} has shape {image.shape}, {files[0].name} has {first.shape}: bring them to one grid."
+                f"{file} has shape {image.shape}, {files[0].name} has {first.shape}: "
+                "bring them to one grid."
             )
         if not _same_place(image.affine, first.affine):
             raise BadFile(
@@ -85,29 +95,31 @@ def _check_alike(files: list[Path], images: list[Any]) -> None:
 
 
 def _same_place(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two affines are the same but for rounding."""
     return np.allclose(one, other, rtol=1e-4, atol=1e-3)
 
 
 def _precision(image: Any) -> np.dtype[Any]:
-    """Single precision, unless the file has numbers that it cannot hold."""
+    """Return single precision, unless the file has numbers that this cannot hold."""
     dtype = image.get_data_dtype()
     return np.dtype(np.float64 if dtype.itemsize > (4 if dtype.kind == "f" else 2) else np.float32)
 
 
 def _volumes(files: list[Path], images: list[Any]) -> Iterator[np.ndarray]:
-    """All volumes, one at a time."""
+    """Read all volumes, one at a time."""
     for file, image in zip(files, images, strict=True):
         for t in range(math.prod(image.shape[3:])):
             with parsing(file):
-                volume = np.asarray(
-                    image.dataobj[..., t] if len(image.shape) == 4 else image.dataobj,
-                    _precision(image),
-                )
+                voxels = image.dataobj[..., t] if len(image.shape) == 4 else image.dataobj
+                volume = np.asarray(voxels, _precision(image))
             yield volume
 
 
 def _changing(files: list[Path], images: list[Any]) -> np.ndarray:
-    """The voxels that differ between rows; one that is missing (NaN) in all of them does not."""
+    """Return the mask of the voxels that differ between rows.
+
+    A voxel that is missing (NaN) in all rows does not differ.
+    """
     volumes = _volumes(files, images)
     first = next(volumes)
     missing = np.isnan(first)
@@ -118,12 +130,14 @@ def _changing(files: list[Path], images: list[Any]) -> np.ndarray:
 
 
 def _mask(path: Path, shape: tuple[int, ...], affine: np.ndarray) -> np.ndarray:
+    """Read a mask, which must be on the grid of the volumes."""
     if not path.is_file():
         raise BadFile(f"There is no file {path} for the mask.")
     image = _opened(path)
     if image.shape[:3] != shape or math.prod(image.shape[3:]) != 1:
         raise BadFile(
-            f"{path} has shape {image.shape}, but the volumes have {shape}: a mask needs the same grid."
+            f"{path} has shape {image.shape}, but the volumes have {shape}: "
+            "a mask needs the same grid."
         )
     if not _same_place(image.affine, affine):
         raise BadFile(f"{path} has another affine than the volumes: a mask needs the same grid.")

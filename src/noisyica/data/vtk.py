@@ -1,4 +1,7 @@
-"""VTK's legacy format (.vtk): surfaces as POLYDATA or as an UNSTRUCTURED_GRID of triangles, text or binary, up to version 5.1."""
+"""Surfaces in VTK's legacy format (.vtk), text or binary, up to version 5.1.
+
+A surface is a POLYDATA, or an UNSTRUCTURED_GRID of triangles.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,18 @@ import numpy as np
 from noisyica.data.surfaces import Surface
 
 _TYPES = {
-    "unsigned_char": "u1", "char": "i1", "unsigned_short": "u2", "short": "i2", "unsigned_int": "u4", "int": "i4",
-    "unsigned_long": "u8", "long": "i8", "float": "f4", "double": "f8", "vtktypeint64": "i8", "vtkidtype": "i4",
+    "char": "i1", "short": "i2", "int": "i4", "long": "i8",
+    "unsigned_char": "u1", "unsigned_short": "u2", "unsigned_int": "u4", "unsigned_long": "u8",
+    "float": "f4", "double": "f8",
+    "vtktypeint64": "i8", "vtkidtype": "i4",
 }  # fmt: skip
+"""VTK's types of numbers, and what NumPy calls them."""
 _COMPONENTS = {"VECTORS": 3, "NORMALS": 3, "TENSORS": 9}
+"""The number of components per point of attributes that are skipped."""
 
 
 def read_vtk(path: Path) -> Surface:
-    """The points, triangles, and numbers at points that a file holds."""
+    """Read the points, the triangles, and the numbers at points of a file."""
     file = _File(path.read_bytes())
     file.read()
     if file.points is None:
@@ -27,21 +34,22 @@ def read_vtk(path: Path) -> Surface:
 
 
 class _File:
-    """A file, and how far it has been read."""
+    """The content of a file, how far it has been read, and what has been read so far."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
         self.points: np.ndarray | None = None
         self.faces: np.ndarray | None = None
         self.fields: dict[str, np.ndarray] = {}
-        self.count, self.of_points = 0, False  # of the POINT_DATA or CELL_DATA that is being read
+        self.count = 0  # of the points or cells whose data are being read
+        self.of_points = False  # whether these are data of points, not of cells
         if not self.line()[0].startswith("#") or b"vtk DataFile" not in data[:64]:
             raise ValueError("it has no VTK header")
         self.at = data.index(b"\n", self.at) + 1  # a title, which may be empty
         self.text = self.line() == ["ASCII"]
 
     def line(self) -> list[str]:
-        """The words of the next line that is not empty; none at the end of the file."""
+        """Return the words of the next line that is not empty, or none at the end of the file."""
         while self.at < len(self.data):
             end = self.data.find(b"\n", self.at)
             end = len(self.data) if end < 0 else end
@@ -52,7 +60,7 @@ class _File:
         return []
 
     def numbers(self, count: int, kind: str) -> np.ndarray:
-        """The next numbers; no more is allocated than the file can hold."""
+        """Return the next numbers of the given type, not more of them than the file has bytes."""
         dtype = np.dtype(_TYPES[kind.lower()])
         if count < 0 or count > len(self.data):
             raise ValueError(f"it claims {count} numbers")
@@ -69,6 +77,7 @@ class _File:
         return np.array(words[:count], float if dtype.kind == "f" else np.int64).astype(dtype)
 
     def read(self) -> None:
+        """Read all sections of the file."""
         kind = self.line()
         if kind[:1] != ["DATASET"] or kind[1] not in ("POLYDATA", "UNSTRUCTURED_GRID"):
             raise ValueError(
@@ -78,6 +87,7 @@ class _File:
             self.section(words)
 
     def section(self, words: list[str]) -> None:
+        """Read the section that begins with a line of these words."""
         key = words[0].upper()
         if key == "POINTS":
             self.points = self.numbers(3 * int(words[1]), words[2]).reshape(-1, 3)
@@ -99,6 +109,7 @@ class _File:
             self.attribute(key, words)
 
     def triangles(self, count: int, size: int) -> np.ndarray:
+        """Read the corners of triangles, (f, 3), from the two numbers that head their section."""
         start = self.at
         following = self.line()
         if following[:1] == ["OFFSETS"]:  # since version 5.1
@@ -116,7 +127,7 @@ class _File:
         return corners.reshape(-1, 3)
 
     def field(self, count: int) -> None:
-        """Arrays with names, each with its own number of components and of tuples."""
+        """Read named arrays, each of which has its own number of components and of tuples."""
         for _ in range(count):
             words = self.line()
             while words[:1] == ["METADATA"]:
@@ -126,6 +137,7 @@ class _File:
             self.keep(name, self.numbers(components * tuples, words[3]), components)
 
     def attribute(self, key: str, words: list[str]) -> None:
+        """Read an attribute of points or cells; of these, only scalars are kept."""
         if key == "SCALARS":
             components = int(words[3]) if len(words) > 3 else 1
             start = self.at
@@ -144,6 +156,7 @@ class _File:
             raise ValueError(f"the section {key[:30]} is not known")
 
     def keep(self, name: str, values: np.ndarray, components: int) -> None:
+        """Keep an array as a field if it has one number for each point."""
         if self.of_points and components == 1:
             if len(values) != self.count:
                 raise ValueError(f"{name} has {len(values)} numbers for {self.count} points")
@@ -153,17 +166,12 @@ class _File:
 def write_vtk(
     file: Any, vertices: np.ndarray, faces: np.ndarray, fields: dict[str, np.ndarray]
 ) -> None:
-    """A binary POLYDATA of version 4.2 with the fields at its points, in double precision."""
+    """Write a binary POLYDATA of version 4.2 with the fields at its points, in double precision."""
     n, f = len(vertices), len(faces)
     cells = np.concatenate([np.full((f, 1), 3), faces], axis=1)
-    file.write(
-        f"# vtk DataFile Version 4.2\nnoisyica\nBINARY\nDATASET POLYDATA\nPOINTS {n} double\n".encode()
-    )
-    file.write(
-        vertices.astype(">f8").tobytes()
-        + f"\nPOLYGONS {f} {4 * f}\n".encode()
-        + cells.astype(">i4").tobytes()
-    )
+    file.write(b"# vtk DataFile Version 4.2\nnoisyica\nBINARY\nDATASET POLYDATA\n")
+    file.write(f"POINTS {n} double\n".encode() + vertices.astype(">f8").tobytes())
+    file.write(f"\nPOLYGONS {f} {4 * f}\n".encode() + cells.astype(">i4").tobytes())
     file.write(f"\nPOINT_DATA {n}\nFIELD FieldData {len(fields)}\n".encode())
     for name, values in fields.items():
         file.write(

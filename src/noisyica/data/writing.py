@@ -1,4 +1,7 @@
-"""Writing components, maps and coefficients in the formats that :func:`noisyica.data.read` reads."""
+"""Writing components, maps and coefficients.
+
+The formats are among those that :func:`noisyica.data.read` reads.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +34,27 @@ def write(
 ) -> list[Path]:
     """Write maps, such as ``components_``, in the format that belongs to their layout.
 
-    ========  ==================================================================================================================
-    Lines     ``stem.csv``, a line for each map (``stem.parquet`` if ``like`` is Parquet)
-    Images    ``stem.npy`` with the exact values, (k, height, width), and for the eye a ``stem-NAME.png`` for each map: mid-grey
-              (128) is 0, black and white are minus and plus the largest absolute value of that map
-    Volume    ``stem.nii.gz`` with four axes, 0 outside of the mask, and the mask as ``stem-mask.nii.gz``
-    Mesh      ``stem.surf.gii`` and ``stem.shape.gii`` with an array for each map, in single precision (GIFTI has no other); or one
-              ``stem.vtk`` or ``stem.ply`` with fields, if ``like`` is that, or if nibabel is not installed
-    ========  ==================================================================================================================
+    ========  ====================================================================================
+    Lines     ``stem.csv``, with a line for each map (``stem.parquet`` if ``like`` is Parquet)
+    Images    ``stem.npy`` with the exact values, (k, height, width); and for looking at them, a
+              ``stem-NAME.png`` for each map, in which mid-grey (128) is 0, and black and white are
+              minus and plus the largest absolute value of that map
+    Volume    ``stem.nii.gz`` with four axes, 0 outside the mask; and ``stem-mask.nii.gz``
+    Mesh      ``stem.surf.gii``, and ``stem.shape.gii`` with an array for each map, in single
+              precision, as GIFTI has no other; or one ``stem.vtk`` or ``stem.ply`` with fields, if
+              ``like`` is a file of that kind, or if nibabel is not installed
+    ========  ====================================================================================
 
     Parameters
     ----------
     values : (k, d) ndarray
-        A map a row.
+        The maps, one per row.
     layout : Layout
-        What the d numbers are: the ``layout`` of the data that were read.
+        What the d numbers of a map are: the ``layout`` of the data that were read.
     stem : str or Path
         What the files' names begin with. If it is a folder, they begin with "maps" in it.
     names : sequence of str, optional
-        The maps' names: component0, component1, ... unless given.
+        The names of the maps; component0, component1, ... by default.
     like : str or Path, optional
         The file that the data came from: its ending chooses between formats.
 
@@ -77,11 +82,10 @@ def write(
         )
     if values.dtype.kind not in "fiub":
         raise TypeError(f"Maps are numbers, not {values.dtype}.")
-    titles = (
-        [f"component{i}" for i in range(len(values))]
-        if names is None
-        else [str(name) for name in names]
-    )
+    if names is None:
+        titles = [f"component{i}" for i in range(len(values))]
+    else:
+        titles = [str(name) for name in names]
     if len(titles) != len(values) or len(set(titles)) != len(titles) or "" in titles:
         raise ValueError(
             f"There are {len(values)} maps: give as many different names, not {names}."
@@ -90,14 +94,8 @@ def write(
     start.parent.mkdir(parents=True, exist_ok=True)
     ending = "" if like is None else _ending(Path(like))
     if isinstance(layout, Lines):
-        return [
-            write_table(
-                _with(start, ".parquet" if ending == ".parquet" else ".csv"),
-                values,
-                titles,
-                layout.names,
-            )
-        ]
+        target = _with(start, ".parquet" if ending == ".parquet" else ".csv")
+        return [write_table(target, values, titles, layout.names)]
     if isinstance(layout, Images):
         return _write_images(values, layout, start, titles)
     if isinstance(layout, Volume):
@@ -111,27 +109,27 @@ def write_table(
     ids: Sequence[Any] | np.ndarray,
     names: Sequence[Any] | np.ndarray,
 ) -> Path:
-    """Write a table with the rows' ids first, such as coefficients: text with commas, or Parquet.
+    """Write a table, such as coefficients, with the ids of the rows in its first column.
 
     Parameters
     ----------
     path : str or Path
-        A .csv or .parquet file. It is written as a whole or not at all.
+        A .csv or .parquet file, which is written as a whole or not at all.
     values : (n, k) ndarray
         The numbers, which :func:`read` gives back exactly.
     ids : sequence of length n
-        The rows' names, in the column "id" ("id_0" if there is a column of that name).
+        The names of the rows, in the column "id" ("id_0" if there is a column of that name).
     names : sequence of length k
-        The other columns' names.
+        The names of the other columns.
 
     Examples
     --------
     >>> import tempfile
     >>> from noisyica.data import read, write_table
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_table(f"{folder}/coefficients.csv", [[0.1, 2.0]], ["s1"], ["component0", "component1"])
+    ...     path = write_table(f"{folder}/beta.csv", [[0.1, 2.0]], ["s1"], ["first", "second"])
     ...     print(path.read_text())
-    id,component0,component1
+    id,first,second
     s1,0.1,2.0
     <BLANKLINE>
     """
@@ -142,19 +140,14 @@ def write_table(
     numbers = numbers.astype(np.uint8) if numbers.dtype.kind == "b" else numbers
     if numbers.shape != (len(ids), len(names)):
         raise ValueError(
-            f"The table has shape {numbers.shape}, but there are {len(ids)} ids and {len(names)} names of columns."
+            f"The table has shape {numbers.shape}, but there are {len(ids)} ids "
+            f"and {len(names)} names of columns."
         )
     columns = [str(name) for name in names]
     if len(set(columns)) != len(columns):
         raise ValueError("The columns' names must differ from each other.")
-    columns.insert(
-        0,
-        next(
-            name
-            for name in ("id", *(f"id_{i}" for i in range(len(columns) + 1)))
-            if name not in columns
-        ),
-    )
+    id_names = ("id", *(f"id_{i}" for i in range(len(columns) + 1)))
+    columns.insert(0, next(name for name in id_names if name not in columns))
     rows = [str(name) for name in ids]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix.lower() == ".parquet":
@@ -173,6 +166,7 @@ def write_table(
 
 
 def _write_csv(file: IO[bytes], columns: list[str], ids: list[str], values: np.ndarray) -> None:
+    """Write a table as text with commas, and numbers with all their digits."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -182,17 +176,18 @@ def _write_csv(file: IO[bytes], columns: list[str], ids: list[str], values: np.n
 
 
 def _ending(like: Path) -> str:
-    """How the name of a file ends, or of the first surface in a folder."""
+    """Return the ending of a file's name, or of that of the first surface in a folder."""
     surfaces = members(like, SUFFIXES) if like.is_dir() else []
     return (surfaces[0] if surfaces else like).suffix.lower()
 
 
 def _with(stem: Path, ending: str) -> Path:
-    """The stem may have dots in it, which ``with_suffix`` would take for an ending."""
+    """Return the stem with an ending; dots in the stem, unlike in ``with_suffix``, are kept."""
     return stem.with_name(stem.name + ending)
 
 
 def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[str]) -> list[Path]:
+    """Write the exact values as one .npy file, and each map as a .png file to look at."""
     pillow = need("PIL.Image", "images")
     maps = values.reshape(len(values), *layout.shape)
     files = [
@@ -213,6 +208,7 @@ def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[st
 
 
 def _write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]:
+    """Write the maps and their mask as NIfTI files."""
     nibabel = need("nibabel", "neuro")
     maps = np.zeros(
         (*layout.mask.shape, len(values)), values.dtype if values.dtype.kind == "f" else np.float64
@@ -228,6 +224,7 @@ def _write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]
 
 
 def _write_mesh(fields: dict[str, np.ndarray], layout: Mesh, stem: Path, ending: str) -> list[Path]:
+    """Write the maps and their mesh as .vtk or .ply if the ending is that, or else as GIFTI."""
     if ending not in (".vtk", ".ply") and importlib.util.find_spec("nibabel") is not None:
         return _write_gifti(fields, layout, stem)
     target = _with(stem, ".ply" if ending == ".ply" else ".vtk")
@@ -237,14 +234,20 @@ def _write_mesh(fields: dict[str, np.ndarray], layout: Mesh, stem: Path, ending:
 
 
 def _write_gifti(fields: dict[str, np.ndarray], layout: Mesh, stem: Path) -> list[Path]:
+    """Write the mesh as one GIFTI file, and the maps as another."""
     gifti = need("nibabel.gifti", "neuro")
 
     def image(*parts: tuple[np.ndarray, str, str, str]) -> Any:
+        """Make a GIFTI image of arrays, each with its intent, its type, and its name or none."""
         arrays = [
-            gifti.GiftiDataArray(data.astype(dtype), intent=f"NIFTI_INTENT_{intent}", datatype=f"NIFTI_TYPE_{dtype.upper()}",
-                                 meta=gifti.GiftiMetaData({"Name": name}) if name else None)
+            gifti.GiftiDataArray(
+                data.astype(dtype),
+                intent=f"NIFTI_INTENT_{intent}",
+                datatype=f"NIFTI_TYPE_{dtype.upper()}",
+                meta=gifti.GiftiMetaData({"Name": name}) if name else None,
+            )
             for data, intent, dtype, name in parts
-        ]  # fmt: skip
+        ]
         return gifti.GiftiImage(darrays=arrays)
 
     surface = image(

@@ -1,4 +1,7 @@
-"""Pictures of fitted models, with matplotlib; every function returns the axes, or the figure of several, that it drew on."""
+"""Pictures of fitted models, with matplotlib.
+
+Every function returns what it drew on: axes, or a figure if it drew on more than one of them.
+"""
 
 from noisyica.plot.fits import activation, convergence, selection, stability
 from noisyica.plot.rows import components, overview, reconstruction

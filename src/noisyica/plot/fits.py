@@ -1,4 +1,4 @@
-"""How a fit went, and what it says of the coefficients."""
+"""Pictures of how a fit went, and of what it says of the coefficients."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ FIXED = (
     "gaussian_log_likelihood",
     "returns",
 )
-"""What every history has; the rest are the prior's parameters."""
+"""What may be in every history; the rest of a history are the parameters of the prior."""
 ROWS = 2000
-"""The posterior of at most so many rows is drawn from."""
+"""The maximum number of rows whose posterior is drawn from."""
 
 
 def convergence(ica: NoisyICA, figure: Any = None) -> Any:
-    """What was learnt against the iteration: noise, log likelihood given the coefficients, norms of the components, the prior's parameters.
+    """Plot what was learnt against the iteration.
 
-    The burn-in, in which steps are full, is shaded; a line marks where the fit stopped by itself.
+    That is the noise variance, the norms of the components, the log likelihood given the
+    coefficients, and the parameters of the prior. The burn-in, in which steps are full, is shaded;
+    a line marks where the fit stopped by itself.
 
     Parameters
     ----------
     ica : NoisyICA
-        Fitted.
+        A fitted estimator.
     figure : matplotlib Figure or SubFigure, optional
-        To draw on; a new figure by default.
+        What to draw on; a new figure by default.
 
     Returns
     -------
@@ -72,11 +74,15 @@ def convergence(ica: NoisyICA, figure: Any = None) -> Any:
 
 
 def burn_in(ica: NoisyICA) -> int:
-    """Iterations with full steps before those that decrease; 0 for algorithms whose steps are always full."""
+    """Return the number of iterations with full steps, before those whose steps decrease.
+
+    It is 0 for algorithms whose steps never decrease.
+    """
     return min(round(ica.burn_in * ica.max_iter), ica.n_iter_) if ica.algorithm == "saem" else 0
 
 
 def _trace(axes: Axes, ica: NoisyICA, title: str, values: np.ndarray) -> None:
+    """Draw what a history holds under one name: a line for each number per iteration."""
     lines = values.reshape(len(values), -1)
     axes.axvspan(0, burn_in(ica), color="0.93", zorder=0)
     alpha, width = (1.0, 1.3) if lines.shape[1] <= 4 else (0.75, 0.8)
@@ -92,21 +98,22 @@ def _trace(axes: Axes, ica: NoisyICA, title: str, values: np.ndarray) -> None:
 
 
 def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
-    """How often each component is on, or how large its coefficients are, against what the prior says.
+    """Plot how often each component is on, or how large its coefficients are.
 
-    Where the prior has an atom at zero and ``values`` tell zeros from the rest, bars show how often each component is on. Otherwise, and
-    for other priors, dots are medians, thick lines hold half of a component's coefficients and thin lines nine tenths; the bands are the
-    prior's.
+    What the prior says of that is shown, too.
+    If the prior has an atom at zero, and some of the ``values`` are zero, bars show how often each
+    component is on. Otherwise dots are medians, thick lines hold half of a component's
+    coefficients, and thin lines nine tenths of them; the bands hold as much of the prior.
 
     Parameters
     ----------
     ica : NoisyICA
-        Fitted.
+        A fitted estimator.
     values : array (n, d) or (n, p), or Posterior
-        Rows of X, of at most 2,000 of which the posterior is drawn from; coefficients; or the draws of :meth:`noisyica.Model.posterior`.
-        Where p = d, they are taken for X.
+        Rows of X, of at most 2,000 of which the posterior is drawn from; or coefficients; or the
+        draws of :meth:`noisyica.Model.posterior`. If p = d, an array is taken for rows of X.
     axes : matplotlib Axes, optional
-        To draw on; a new figure by default.
+        What to draw on; a new figure by default.
 
     Examples
     --------
@@ -135,45 +142,47 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
         _legend_above(axes)
         return axes
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
-    expected, found = np.quantile(prior.draws, levels), np.quantile(draws, levels, axis=0)
-    axes.axhspan(expected[0], expected[4], color="0.94", zorder=0, label="prior, 90 %")
-    axes.axhspan(expected[1], expected[3], color="0.86", zorder=0, label="prior, 50 %")
-    axes.vlines(np.arange(p), found[0], found[4], linewidth=1, color="C0")
-    axes.vlines(np.arange(p), found[1], found[3], linewidth=4, color="C0")
-    axes.plot(np.arange(p), found[2], "o", markersize=4, color="white", markeredgecolor="C0")
+    of_prior, of_draws = np.quantile(prior.draws, levels), np.quantile(draws, levels, axis=0)
+    axes.axhspan(of_prior[0], of_prior[4], color="0.94", zorder=0, label="prior, 90 %")
+    axes.axhspan(of_prior[1], of_prior[3], color="0.86", zorder=0, label="prior, 50 %")
+    axes.vlines(np.arange(p), of_draws[0], of_draws[4], linewidth=1, color="C0")
+    axes.vlines(np.arange(p), of_draws[1], of_draws[3], linewidth=4, color="C0")
+    axes.plot(np.arange(p), of_draws[2], "o", markersize=4, color="white", markeredgecolor="C0")
     axes.set_ylabel("coefficient")
     _legend_above(axes)
     return axes
 
 
 def _draws(ica: NoisyICA, values: Any) -> np.ndarray:
-    """Coefficients (m, p) of what :func:`activation` is given."""
+    """Return coefficients, (m, p), from any of the values that :func:`activation` takes."""
     p, d = ica.components_.shape
     if isinstance(values, Posterior):
-        found = values.draws.reshape(-1, values.draws.shape[-1])
+        array = values.draws.reshape(-1, values.draws.shape[-1])
     else:
-        found = np.asarray(values)
-        if found.ndim == 2 and found.shape[1] == d:
-            some = found[:: -(-len(found) // ROWS)]
-            return ica.model_.posterior_sample(
-                some, n_draws=50, n_warmup=50, random_state=0
-            ).reshape(-1, p)
-    if found.ndim != 2 or found.shape[1] != p:
+        array = np.asarray(values)
+        if array.ndim == 2 and array.shape[1] == d:
+            some = array[:: -(-len(array) // ROWS)]
+            draws = ica.model_.posterior_sample(some, n_draws=50, n_warmup=50, random_state=0)
+            return draws.reshape(-1, p)
+    if array.ndim != 2 or array.shape[1] != p:
         raise ValueError(
-            f"values must be rows of X ({d} columns) or coefficients ({p} columns); got shape {found.shape}."
+            f"values must be rows of X ({d} columns) or coefficients ({p} columns); "
+            f"got shape {array.shape}."
         )
-    return found
+    return array
 
 
 def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
-    """How well each component is found again from other starts: absolute cosines with its matches in the other runs.
+    """Plot how well each component is found again from other starts.
+
+    This is the absolute cosine of the component with its match in each of the other runs.
 
     Parameters
     ----------
     ica : NoisyICA
-        Fitted with ``n_init`` > 1.
+        An estimator that was fitted with ``n_init`` > 1.
     axes : matplotlib Axes, optional
-        To draw on; a new figure by default.
+        What to draw on; a new figure by default.
 
     Examples
     --------
@@ -182,26 +191,19 @@ def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
     >>> ica = NoisyICA(2, n_init=3, max_iter=50, tol=0, random_state=0).fit(load_iris().data)
     >>> axes = plot.stability(ica)
     """
-    found = getattr(ica, "stability_", None)
-    if found is None:
+    cosines = getattr(ica, "stability_", None)
+    if cosines is None:
         raise ValueError("There is no stability_: fit with n_init of 2 or more.")
-    p = found.shape[1]
+    p = cosines.shape[1]
     axes = axes if axes is not None else _new_axes(max(4.0, 0.28 * p + 1.5))
     axes.axhspan(0.9, 1, color="C2", alpha=0.12, zorder=0, label="above 0.9")
-    axes.vlines(np.arange(p), found.min(0), found.max(0), color="0.7", linewidth=1)
-    for i, run in enumerate(found):
-        axes.plot(
-            np.arange(p),
-            run,
-            "o",
-            markersize=4,
-            color="C0",
-            alpha=0.6,
-            label="a run" if i == 0 else None,
-        )
+    axes.vlines(np.arange(p), cosines.min(0), cosines.max(0), color="0.7", linewidth=1)
+    for i, run in enumerate(cosines):
+        (dots,) = axes.plot(np.arange(p), run, "o", markersize=4, color="C0", alpha=0.6)
+        dots.set_label("a run" if i == 0 else "_")
     axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
     axes.set_xlim(-0.7, p - 0.3)
-    axes.set_ylim(min(0.5, float(found.min()) - 0.05), 1.01)
+    axes.set_ylim(min(0.5, float(cosines.min()) - 0.05), 1.01)
     axes.set_xlabel("component")
     axes.set_ylabel("|cosine| with its match")
     axes.spines[["top", "right"]].set_visible(False)
@@ -210,14 +212,16 @@ def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
 
 
 def selection(result: Selection, axes: Axes | None = None) -> Axes:
-    """The criterion of a selection against the number of components, a line for each prior, the winner marked.
+    """Plot the criterion of a selection against the number of components.
+
+    There is a line for each prior, and the winner is marked.
 
     Parameters
     ----------
     result : Selection
-        Of :func:`noisyica.select`.
+        What :func:`noisyica.select` returned.
     axes : matplotlib Axes, optional
-        To draw on; a new figure by default.
+        What to draw on; a new figure by default.
     """
     axes = axes if axes is not None else _new_axes()
     table = {name: np.asarray(result.table_[name]) for name in result.table_}
@@ -225,48 +229,29 @@ def selection(result: Selection, axes: Axes | None = None) -> Axes:
     value = table["log_likelihood"] if held else table[result.criterion]
     for name in dict.fromkeys(table["prior"]):
         mine = table["prior"] == name
-        error = (
-            table["behind_error"][mine] if held else None
-        )  # of the difference from the best, which is what is compared
-        axes.errorbar(
-            table["n_components"][mine],
-            value[mine],
-            error,
-            marker="o",
-            markersize=4,
-            capsize=3,
-            label=str(name),
-        )
+        # The error is that of the difference from the best, as differences are compared.
+        error = table["behind_error"][mine] if held else None
+        sizes = table["n_components"][mine]
+        axes.errorbar(sizes, value[mine], error, fmt="o-", markersize=4, capsize=3, label=str(name))
     best = int(np.nanargmax(value) if held else np.nanargmin(value))
-    axes.plot(
-        table["n_components"][best],
-        value[best],
-        "o",
-        markersize=13,
-        fillstyle="none",
-        color="black",
-        label="chosen",
-    )
+    chosen = (table["n_components"][best], value[best])
+    axes.plot(*chosen, "o", markersize=13, fillstyle="none", color="black", label="chosen")
     axes.set_xlabel("number of components")
-    axes.set_ylabel(
-        "mean log likelihood of held-out rows"
-        if held
-        else f"{result.criterion.upper()} (the lower the better)"
-    )
-    axes.set_xticks(
-        np.unique(table["n_components"])
-        if np.ptp(table["n_components"]) <= 20
-        else axes.get_xticks()
-    )
+    by_criterion = f"{result.criterion.upper()} (the lower the better)"
+    axes.set_ylabel("mean log likelihood of held-out rows" if held else by_criterion)
+    few = np.ptp(table["n_components"]) <= 20
+    axes.set_xticks(np.unique(table["n_components"]) if few else axes.get_xticks())
     axes.legend(title="prior", fontsize=8)
     return axes
 
 
 def _new_axes(width: float = 6.0) -> Axes:
+    """Return the axes of a new figure."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, 3.5), layout="constrained").subplots()
 
 
 def _legend_above(axes: Axes) -> None:
+    """Put the legend above the axes, at the right."""
     axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)

@@ -1,4 +1,7 @@
-"""Drawing the d numbers of a row in their layout: a line, an image, slices of a volume, or a mesh from two sides."""
+"""Drawing the d numbers of a row in their layout.
+
+They are drawn as a line, as an image, as slices of a volume, or as a mesh from two sides.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIGNED = "RdBu_r"
+"""The colours for numbers about zero."""
 FEW_COLUMNS = 16
-"""As many columns of a table are named."""
+"""The maximum number of columns whose names are written below a line."""
 
 
 class Scale(NamedTuple):
-    """Colours (or the heights of lines) that several pictures share."""
+    """The range of numbers, and the colours for them, that pictures beside each other share."""
 
     low: float
     high: float
@@ -25,25 +29,25 @@ class Scale(NamedTuple):
 
     @property
     def signed(self) -> bool:
+        """Whether zero is in the middle."""
         return self.cmap == SIGNED
 
 
-def plain_scale(values: np.ndarray, layout: Layout) -> Scale:
-    """For rows of data: from their smallest to their largest value."""
+def data_scale(values: np.ndarray, layout: Layout) -> Scale:
+    """Return the scale for rows of data, from their smallest to their largest value."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    return Scale(
-        low, high if high > low else low + 1.0, "viridis" if isinstance(layout, Mesh) else "gray"
-    )
+    colours = "viridis" if isinstance(layout, Mesh) else "gray"
+    return Scale(low, high if high > low else low + 1.0, colours)
 
 
 def signed_scale(values: np.ndarray) -> Scale:
-    """For what is added and taken away: zero in the middle."""
+    """Return the scale for what is added and taken away, with zero in the middle."""
     limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     return Scale(-limit, limit, SIGNED)
 
 
 def find_layout(d: int, layout: Layout | None, image_shape: tuple[int, ...] | None) -> Layout:
-    """The layout of d columns: as given, an image of that shape, or by default lines."""
+    """Return the layout of d columns: the given one, an image of a given shape, or else lines."""
     if layout is not None and image_shape is not None:
         raise ValueError("Give a layout or image_shape, not both.")
     if image_shape is not None:
@@ -53,20 +57,22 @@ def find_layout(d: int, layout: Layout | None, image_shape: tuple[int, ...] | No
             or (len(image_shape) == 3 and image_shape[2] != 3)
         ):
             raise ValueError(
-                f"image_shape {image_shape} does not hold the {d} columns of the data: give (height, width) with product {d}."
+                f"image_shape {image_shape} does not hold the {d} columns of the data: "
+                f"give (height, width) with product {d}."
             )
         return Images(np.array(image_shape))
     if layout is None:
         return Lines(np.array([f"column{j}" for j in range(d)]))
     if layout.size != d:
         raise ValueError(
-            f"The layout ({type(layout).__name__}) is of {layout.size} columns, but there are {d}: give that of these data."
+            f"The layout ({type(layout).__name__}) is of {layout.size} columns, "
+            f"but there are {d}: give that of these data."
         )
     return layout
 
 
 def aspect(layout: Layout) -> float:
-    """Width over height of a picture."""
+    """Return the width of a picture divided by its height."""
     if isinstance(layout, Images):
         return float(layout.shape[1] / layout.shape[0])
     if isinstance(layout, Volume):
@@ -79,7 +85,7 @@ def aspect(layout: Layout) -> float:
 
 
 def draw(axes: Axes, values: np.ndarray, layout: Layout, scale: Scale, title: str = "") -> None:
-    """Draw d numbers in their layout; missing ones (NaN) are left out."""
+    """Draw d numbers in their layout; those that are missing (NaN) are left out."""
     axes.set_title(title, fontsize=8, pad=3)
     if isinstance(layout, Lines):
         _lines(axes, values, layout, scale)
@@ -95,16 +101,11 @@ def draw(axes: Axes, values: np.ndarray, layout: Layout, scale: Scale, title: st
 
 
 def _lines(axes: Axes, values: np.ndarray, layout: Lines, scale: Scale) -> None:
+    """Draw numbers as a line; the columns are named if they are few."""
     places, few = np.arange(len(values)), len(values) <= FEW_COLUMNS
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    axes.plot(
-        places,
-        values,
-        linewidth=1,
-        marker="o" if few else None,
-        markersize=3,
-        color="C3" if scale.signed else "C0",
-    )
+    marker, colour = "o" if few else None, "C3" if scale.signed else "C0"
+    axes.plot(places, values, linewidth=1, marker=marker, markersize=3, color=colour)
     margin = 0.05 * (scale.high - scale.low)
     axes.set_ylim(scale.low - margin, scale.high + margin)
     axes.tick_params(labelsize=6, length=2)
@@ -114,41 +115,46 @@ def _lines(axes: Axes, values: np.ndarray, layout: Lines, scale: Scale) -> None:
         axes.set_xticks(places, [str(name)[:12] for name in layout.names], rotation=90)
 
 
-# ------------------------------------------------------------------------------------------------------------ volumes
+# Volumes
 
 
 def mosaic(layout: Volume, values: np.ndarray) -> np.ndarray:
-    """Three orthogonal slices through the largest value, beside each other, in pixels of the same size; NaN outside the mask."""
+    """Return an image of three orthogonal slices through the largest value, beside each other.
+
+    Its pixels are squares of the shortest edge of a voxel. It is NaN outside the mask.
+    """
     volume = np.full(layout.mask.shape, np.nan)
     volume[layout.mask.astype(bool)] = values
     where = peak(layout, values)
     sizes = voxel_sizes(layout)
     panels = []
     for axis in (2, 1, 0):
-        across, up = (k for k in range(3) if k != axis)
-        panel = np.take(volume, where[axis], axis)  # (across, up)
-        wide, tall = (
-            max(1, round(panel.shape[i] * sizes[k] / sizes.min()))
-            for i, k in enumerate((across, up))
-        )
+        panel = np.take(volume, where[axis], axis)
         columns, rows = (
-            np.arange(m) * s // m for m, s in ((wide, panel.shape[0]), (tall, panel.shape[1]))
+            _stretched(length, size, sizes.min())
+            for length, size in zip(panel.shape, np.delete(sizes, axis), strict=True)
         )
         panels.append(panel[columns][:, rows].T[::-1])
     height = max(len(panel) for panel in panels)
-    padded = [
-        np.pad(
-            p,
-            (((height - len(p)) // 2, (height - len(p) + 1) // 2), (0, 1)),
-            constant_values=np.nan,
-        )
-        for p in panels
-    ]
+    padded = []
+    for panel in panels:
+        missing = height - len(panel)
+        borders = ((missing // 2, (missing + 1) // 2), (0, 1))
+        padded.append(np.pad(panel, borders, constant_values=np.nan))
     return np.concatenate(padded, 1)
 
 
+def _stretched(length: int, voxel: float, pixel: float) -> np.ndarray:
+    """Return which of the voxels along an axis each pixel shows, given the sizes of both."""
+    pixels = max(1, round(length * voxel / pixel))
+    return np.arange(pixels) * length // pixels
+
+
 def peak(layout: Volume, values: np.ndarray) -> np.ndarray:
-    """The voxel (3,) of the largest absolute value; where all are alike, that nearest to the middle of the mask."""
+    """Return the indices, (3,), of the voxel with the largest absolute value.
+
+    If all values are the same, this is the voxel nearest to the middle of the mask.
+    """
     inside = np.argwhere(layout.mask)
     size = np.nan_to_num(np.abs(values))
     if size.max() > size.min():
@@ -157,15 +163,18 @@ def peak(layout: Volume, values: np.ndarray) -> np.ndarray:
 
 
 def voxel_sizes(layout: Volume) -> np.ndarray:
-    """Edges of a voxel, (3,)."""
+    """Return the lengths of the edges of a voxel, (3,)."""
     return np.maximum(np.linalg.norm(np.asarray(layout.affine, float)[:3, :3], axis=0), 1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------------- meshes
+# Meshes
 
 
 def upright(vertices: np.ndarray) -> np.ndarray:
-    """Vertices about their middle, turned by quarters: the longest side goes across, the shortest points at the viewer."""
+    """Return vertices about their middle, turned by right angles.
+
+    The longest side of the mesh then goes across, and the shortest points at the viewer.
+    """
     centred = np.asarray(vertices, float) - 0.5 * (vertices.max(0) + vertices.min(0))
     longest, middle, shortest = np.argsort(-np.ptp(centred, 0), kind="stable")
     axes = np.eye(3)[[longest, middle, shortest]]
@@ -174,7 +183,7 @@ def upright(vertices: np.ndarray) -> np.ndarray:
 
 
 def _mesh(axes: Axes, values: np.ndarray, layout: Mesh, scale: Scale) -> None:
-    """The front and the back, painted from the farthest triangle to the nearest."""
+    """Draw the front and the back of a mesh, from the farthest triangle to the nearest."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import Normalize

@@ -1,4 +1,4 @@
-"""Components and rows drawn in their layout."""
+"""Pictures of components and of rows, drawn in their layout."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from noisyica.analysis.offsets import offsets
 from noisyica.data import Images, Layout, Lines
-from noisyica.plot.layouts import Scale, aspect, draw, find_layout, plain_scale, signed_scale
+from noisyica.plot.layouts import Scale, aspect, data_scale, draw, find_layout, signed_scale
 
 if TYPE_CHECKING:
     from noisyica.estimator import NoisyICA
 
 Picture = tuple[np.ndarray, Scale, str]
-"""Numbers, colours, title."""
+"""The numbers of a picture, their scale, and its title."""
 
 
 def components(
@@ -25,20 +25,23 @@ def components(
     columns: int | None = None,
     figure: Any = None,
 ) -> Any:
-    """The mean and the components of a fitted model, or any rows of numbers, as pictures with one colour scale.
+    """Draw the mean and the components of a fitted model, or any rows of numbers.
+
+    The components, or the rows, have one scale of colours.
 
     Parameters
     ----------
     ica : NoisyICA, or array (k, d)
-        Fitted; or rows to be drawn with zero in the middle of the colours.
+        A fitted estimator, or rows to be drawn with zero in the middle of the colours.
     layout : noisyica.data.Layout, optional
-        What the d numbers of a row are; lines by default. Volumes are cut through their largest value, meshes seen from two sides.
+        What the d numbers of a row are; lines by default. Volumes are cut through their largest
+        value, and meshes are seen from two sides.
     image_shape : (height, width), optional
-        Instead of a layout.
+        The shape of the images that the rows are, instead of a layout.
     columns : int, optional
-        Pictures in a line.
+        The number of pictures per line.
     figure : matplotlib Figure or SubFigure, optional
-        To draw on; a new figure by default.
+        What to draw on; a new figure by default.
 
     Returns
     -------
@@ -63,15 +66,12 @@ def components(
         (row, scale, f"{j}: {100 * ica.explained_variance_ratio_[j]:.1f} %")
         for j, row in enumerate(values)
     ]
-    if ica.mean_.any():  # there is none with an offset or a shift
-        pictures.insert(0, (ica.mean_, plain_scale(ica.mean_, layout), "mean"))
+    title = "Components (share of the variance)"
+    if ica.mean_.any():  # models with an offset or a shift have none
+        pictures.insert(0, (ica.mean_, data_scale(ica.mean_, layout), "mean"))
+        title = "Mean, and components (share of the variance)"
     figure = _grid(pictures, layout, columns, figure)
-    figure.suptitle(
-        "Mean, and components (share of the variance)"
-        if ica.mean_.any()
-        else "Components (share of the variance)",
-        fontsize=10,
-    )
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
@@ -84,19 +84,21 @@ def reconstruction(
     n_parts: int | None = None,
     figure: Any = None,
 ) -> Any:
-    """Rows of X beside their reconstructions, what is left, and the components that make most of them.
+    """Draw rows of X, their reconstructions, the residuals, and the largest contributions.
 
     Parameters
     ----------
     ica : NoisyICA
-        Fitted.
+        A fitted estimator.
     X : array (n, d)
+        The data, of which only the rows to be drawn are used.
     rows : sequence of int, optional
-        Which rows; the first four by default.
+        The indices of the rows to be drawn; by default, those of the first four.
     layout, image_shape, figure
         As in :func:`components`.
     n_parts : int, optional
-        Components to show for each row, those of the largest contributions, with their coefficients; by default as many as fit, up to 5.
+        The number of components to show for each row, with their coefficients. They are those with
+        the largest contributions; by default, as many as fit, up to 5.
 
     Returns
     -------
@@ -121,17 +123,15 @@ def reconstruction(
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_
     order = np.argsort(-np.square(parts).sum(2), axis=1)[:, :n_parts]
-    plain = plain_scale(
-        np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y, layout
-    )  # the colours of the data
-    signed = signed_scale(
-        np.concatenate([(Y - fitted)[:, None], np.take_along_axis(parts, order[:, :, None], 1)], 1)
-    )
+    shown = np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y
+    unsigned = data_scale(shown, layout)
+    largest = np.take_along_axis(parts, order[:, :, None], 1)
+    signed = signed_scale(np.concatenate([(Y - fitted)[:, None], largest], 1))
     pictures: list[Picture] = []
     for i, row in enumerate(chosen):
         pictures += [
-            (Y[i], plain, f"row {row}"),
-            (fitted[i], plain, "reconstruction"),
+            (Y[i], unsigned, f"row {row}"),
+            (fitted[i], unsigned, "reconstruction"),
             (Y[i] - fitted[i], signed, "residual"),
         ]
         pictures += [(parts[i, j], signed, f"{j}: {beta[i, j]:+.2f}") for j in order[i]]
@@ -150,19 +150,20 @@ def overview(
     n_rows: int = 5,
     columns: int = 10,
 ) -> Any:
-    """The mean and the components as images, then a few rows of X with their reconstructions.
+    """Draw the mean and the components as images, and then rows of X with their reconstructions.
 
     Parameters
     ----------
     ica : NoisyICA
-        Fitted.
+        A fitted estimator.
     X : array (n, d)
-        Rows of which the first ``n_rows`` are shown.
+        The data, of which only the rows to be drawn are used.
     image_shape : (height, width), optional
-        A square by default.
+        The shape of the images; a square by default.
     n_rows : int
+        The number of rows to be drawn, from the first one on.
     columns : int
-        Components in a line.
+        The number of components per line.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def overview(
     """
     from matplotlib.figure import Figure
 
-    X = np.asarray(X, float)[:n_rows]
+    X = np.asarray(np.asarray(X)[:n_rows], float)
     p, d = ica.components_.shape
     side = int(np.sqrt(d))
     layout = find_layout(d, None, image_shape or (side, d // side))
@@ -192,13 +193,12 @@ def overview(
 
 
 def _grid(pictures: list[Picture], layout: Layout, columns: int | None, figure: Any) -> Any:
-    """The pictures in lines, on the figure or on a new one."""
+    """Draw pictures in lines, on the given figure or on a new one."""
     from matplotlib.figure import Figure
 
-    if columns is None:
-        columns = -(
-            -len(pictures) // -(-len(pictures) // _fitting(layout))
-        )  # lines of the same length, as far as that goes
+    if columns is None:  # lines of the same length, as far as possible
+        lines = -(-len(pictures) // _fitting(layout))
+        columns = -(-len(pictures) // lines)
     lines = -(-len(pictures) // columns)
     if figure is None:
         figure = Figure(figsize=_size(layout, columns, lines), layout="constrained")
@@ -211,17 +211,17 @@ def _grid(pictures: list[Picture], layout: Layout, columns: int | None, figure: 
 
 
 def _fitting(layout: Layout) -> int:
-    """How many pictures stand beside each other."""
+    """Return how many pictures fit beside each other."""
     return max(4, round(10.5 / (1.05 * _width(layout))))
 
 
 def _width(layout: Layout) -> float:
-    """Width of a picture, inches."""
+    """Return the width of a picture in inches."""
     return float(np.clip(1.05 * aspect(layout), 0.6, 4.0)) if not isinstance(layout, Lines) else 2.3
 
 
 def _size(layout: Layout, columns: int, lines: int) -> tuple[float, float]:
-    """Of a figure of so many pictures, inches; titles need room."""
+    """Return the width and the height in inches of a figure with so many pictures and titles."""
     height = _width(layout) / aspect(layout) if not isinstance(layout, Lines) else 1.4
     width = max(_width(layout), 0.95 if isinstance(layout, Images) else 0)
     return 0.2 + columns * (width + 0.1), 0.45 + lines * (height + 0.3)
