@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from noisyica import laws
 from noisyica._jax.special import eliminate
@@ -47,6 +48,26 @@ class Prior:
         False  # whether its kernels are simple enough to be compiled quickly (noisyica._jax.arrays.Compiled)
     )
     starts: ClassVar[tuple[str, ...]] = ("fastica",)  # what init="auto" tries
+    single_scale: ClassVar[bool] = False
+    """Whether the coefficients of a row are signs times one common scale."""
+    offset_scale: ArrayLike = 0.0
+    """The mean size of a row's random offset; 0 for priors without one."""
+
+    @property
+    def without_offset(self) -> Prior:
+        """The prior of the coefficients alone."""
+        return self
+
+    def law_of(self, j: int) -> laws.Law | None:
+        """The law of coefficient j if the coefficients are independent of each other, else None."""
+        return None
+
+    def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray | None:
+        """Log density of each of p coefficients by itself at the points (m,), as an array (p, m).
+
+        Where a point is an atom, it is the log probability. None where no closed form is known.
+        """
+        return None
 
     def start(self, key: Array, p: int, n: int, dtype: Any) -> Any:
         """Latent variables of n rows drawn from the prior."""

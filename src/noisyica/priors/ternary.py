@@ -61,6 +61,7 @@ class SingleScaleTernary(Prior):
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
+    single_scale: ClassVar[bool] = True
     # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
     starts: ClassVar[tuple[str, ...]] = (
         "fastica",
