@@ -1,4 +1,4 @@
-"""Lossy compression: what comes back, what it costs, and what bytes that nobody compressed lead to."""
+"""Lossy compression: what comes back, what it costs, and what damaged bytes lead to."""
 
 import contextlib
 import struct
@@ -9,26 +9,33 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from noisyica import Compressed, Model, NoisyICA, compress, compression, decompress, laws, priors
+from noisyica import Compressed, Model, NoisyICA, compress, decompress, laws, priors
+from noisyica.compression.container import HEADER, STREAM
+from noisyica.compression.probabilities import PRIOR, RESOLUTION, histogram, streams_of
+from noisyica.compression.symbols import Code
+from noisyica.priors.base import as_pytree
 from tests.tools import TRUE_PRIORS
 
 
 def simulate(name, n, d, p, sigma=0.3, seed=0):
-    """A model and rows of it: sparse coefficients, or one scale and signs. (``Model.sample`` would be compiled for each shape.)"""
+    """A model and rows of it, whose coefficients are sparse, or signs times one scale per row.
+
+    (``Model.sample`` would be compiled for each shape.)
+    """
     rng = np.random.default_rng(seed)
     prior = TRUE_PRIORS[name] if isinstance(name, str) else name
     model = Model(
         rng.normal(size=(d, p)), None if prior.has_offset else rng.normal(size=d), sigma**2, prior
     )
     beta = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.4)
-    if isinstance(compression._inner(prior), priors.SingleScaleTernary):
+    if prior.single_scale:
         beta = np.sign(beta) * rng.exponential(size=(n, 1))
     offset = rng.laplace(size=(n, 1)) * prior.has_offset
     return model, model.mean + offset + beta @ model.mixing.T + sigma * rng.normal(size=(n, d))
 
 
 def entropy(symbols):
-    """Bits that the columns of symbols take, each with its own frequencies."""
+    """The bits that the columns of symbols take, each with its own frequencies."""
     bits = 0.0
     for column in symbols.T:
         _, counts = np.unique(column, return_counts=True)
@@ -37,11 +44,11 @@ def entropy(symbols):
 
 
 def coefficients(model, X_hat):
-    """What a reconstruction is made of, (n, p), by least squares; and the offsets."""
+    """The coefficients (n, p) of a reconstruction by least squares, and its offsets."""
     ones = np.ones((len(model.mixing), int(model.prior.has_offset)))
-    found = np.linalg.lstsq(np.hstack([model.mixing, ones]), (X_hat - model.mean).T)[0].T
+    values = np.linalg.lstsq(np.hstack([model.mixing, ones]), (X_hat - model.mean).T)[0].T
     p = model.mixing.shape[1]
-    return found[:, :p], found[:, p:]
+    return values[:, :p], values[:, p:]
 
 
 @pytest.mark.parametrize("name", TRUE_PRIORS)
@@ -50,9 +57,8 @@ def test_round_trip(name):
     small = compress(model, X)
     X_hat = decompress(model, small.data)
     assert small.distortion == pytest.approx(np.square(X - X_hat).mean(), rel=1e-12)
-    assert (
-        small.distortion < 1.15 * model.noise_variance
-    )  # no more than noise and a little rounding are left
+    # no more than noise and a little rounding are left
+    assert small.distortion < 1.15 * model.noise_variance
     assert compress(model, X).data == small.data
     beta, offset = coefficients(model, X_hat)
     np.testing.assert_allclose(
@@ -101,14 +107,17 @@ def test_rate_is_the_entropy_of_the_symbols(name):
 @pytest.mark.parametrize("name", ["te", "bg", "log"])
 def test_larger_steps_take_fewer_bits_and_leave_more_error(name):
     model, X = simulate(name, n=300, d=24, p=6)
-    found = [compress(model, X, step) for step in (0.5, 2.0, 5.0, 12.0)]
-    rates, errors = np.array([[small.rate, small.distortion] for small in found]).T
+    results = [compress(model, X, step) for step in (0.5, 2.0, 5.0, 12.0)]
+    rates, errors = np.array([[small.rate, small.distortion] for small in results]).T
     assert (np.diff(rates) < 0).all()
     assert (np.diff(errors) > 0).all()
 
 
 def test_signs_are_the_most_probable():
-    """At step sqrt(12) the price of a bit is the MAP's: no other signs with their best scale do better, all 3^5 of them tried."""
+    """At step sqrt(12), where the price of a bit is the MAP's, no other signs do better.
+
+    All 3^5 sign patterns are tried, each with its best scale.
+    """
     model, X = simulate("te", n=60, d=6, p=5, sigma=0.7)
     y = np.array(np.meshgrid(*[[-1, 0, 1]] * 5)).reshape(5, -1).T
     quadratic = np.square(y @ model.mixing.T).sum(1) / model.noise_variance
@@ -119,8 +128,8 @@ def test_signs_are_the_most_probable():
         quadratic > 0, quadratic, 1.0
     )
 
-    found, _ = coefficients(model, decompress(model, compress(model, X, np.sqrt(12))))
-    signs = np.rint(found / np.maximum(np.abs(found).max(1), 1e-9)[:, None])
+    beta, _ = coefficients(model, decompress(model, compress(model, X, np.sqrt(12))))
+    signs = np.rint(beta / np.maximum(np.abs(beta).max(1), 1e-9)[:, None])
     chosen = (signs[:, None] == y).all(2).argmax(1)
     # scales are rounded and prices are those of the sample, so near ties may go either way
     assert (cost[np.arange(60), chosen] - cost.min(1)).mean() < 0.25
@@ -134,23 +143,23 @@ def test_a_wide_beam_is_better():
 
 
 def test_tables_are_chosen_by_length():
-    """The prior's own where there are few rows; histograms where there are many and the prior is wrong."""
+    """The prior's own table if there are few rows, histograms if there are many and it is wrong."""
     model, X = simulate("bg", n=2000, d=12, p=3)
     wrong = Model(model.mixing, model.mean, model.noise_variance, priors.BernoulliGaussian(0.99))
     assert compress(wrong, X).rate < 1.15 * compress(model, X).rate
     one = compress(model, X[:1])
-    assert one.data[compression.HEADER.size] == compression.PRIOR
-    assert one.n_bytes < compression.HEADER.size + compression.STREAM.size + 20
+    assert one.data[HEADER.size] == PRIOR
+    assert one.n_bytes < HEADER.size + STREAM.size + 20
 
 
 def test_many_rows():
-    """More symbols than the frequencies of a table may sum to."""
+    """There are more symbols than the frequencies of a table may sum to."""
     model, X = simulate("lap", n=70_000, d=3, p=1)
     small = compress(model, X, step=4.0, width=1)
     assert decompress(model, small).shape == X.shape
     counts = np.array([[3, 0, 500_000, 1, 2]])
-    scaled = compression._histogram(counts)
-    assert scaled.sum() == compression.RESOLUTION
+    scaled = histogram(counts)
+    assert scaled.sum() == RESOLUTION
     np.testing.assert_array_equal(scaled > 0, counts > 0)
 
 
@@ -160,9 +169,8 @@ def test_own_laws_for_components(double):
     ).for_components(2)
     prior = prior._with(laws.Mixture(prior.law.laws, np.array([[0.98, 0.02], [0.02, 0.98]])), 2)
     model = Model(np.eye(4)[:, :2], noise_variance=1e-4, prior=prior)
-    stream = compression._streams(model, compression._Code(2, 2.0, np.zeros((20, 2), np.int64)))[
-        "coefficients"
-    ]
+    code = Code(2, 2.0, np.zeros((20, 2), np.int64))
+    stream = streams_of(model, code)["coefficients"]
     bins = np.diff(norm.cdf(0.02 * (np.arange(8) - 3.5)))
     expected = np.array([[0.02], [0.98]]) * bins + np.array([[0.98], [0.02]]) * (np.arange(7) == 3)
     np.testing.assert_allclose(stream.prior(-3, 7), expected, rtol=1e-9)
@@ -179,9 +187,8 @@ def test_missing_values(name):
     X_hat = decompress(model, small)
     assert small.distortion == pytest.approx(np.square(X - X_hat)[~holes].mean())
     assert small.distortion < 1.2 * model.noise_variance
-    assert (
-        np.square(X - X_hat)[holes].mean() < 2 * model.noise_variance
-    )  # filled in as well as can be
+    # missing entries are filled in as well as can be
+    assert np.square(X - X_hat)[holes].mean() < 2 * model.noise_variance
 
 
 def test_diagonal_noise():
@@ -207,9 +214,9 @@ def test_components_and_rows_that_are_zero():
         model = Model(A, noise_variance=0.1, prior=prior)
         X = np.zeros((50, 4))
         X[3] = 2.0
-        found = decompress(model, compress(model, X))
-        np.testing.assert_allclose(found[3], 2.0, atol=0.4)
-        assert not found[[0, 1, 2, 4]].any()
+        X_hat = decompress(model, compress(model, X))
+        np.testing.assert_allclose(X_hat[3], 2.0, atol=0.4)
+        assert not X_hat[[0, 1, 2, 4]].any()
 
 
 def test_estimators_and_saved_ones(tmp_path):
@@ -224,7 +231,7 @@ def test_estimators_and_saved_ones(tmp_path):
 
 
 def change(data, where, value):
-    """The data with bytes replaced, and a check sum that hides it."""
+    """The data with some bytes replaced, and a check sum that hides it."""
     data = data[:where] + value + data[where + len(value) :]
     return data[:-4] + struct.pack("<I", zlib.crc32(data[:-4]))
 
@@ -254,15 +261,18 @@ def test_damage_is_noticed(example):
 
 
 def test_forged_check_sums_do_no_harm(example):
-    """Whoever writes the check sum anew gets a ValueError or, at worst, other numbers; never a crash, and never without end."""
+    """Changed bytes with a right check sum give a ValueError or, at worst, other numbers.
+
+    They never lead to a crash, nor to a search without end.
+    """
     model, data = example
     rng = np.random.default_rng(0)
-    start = compression.HEADER.size
+    start = HEADER.size
     for i in range(400):
         where = (
             int(rng.integers(start, len(data) - 8))
             if i % 2
-            else int(rng.integers(start, start + 3 * compression.STREAM.size))
+            else int(rng.integers(start, start + 3 * STREAM.size))
         )
         bad = change(data, where, rng.bytes(int(rng.integers(1, 5))))
         with contextlib.suppress(ValueError):
@@ -276,7 +286,7 @@ def test_what_is_wrong_is_said(example):
         b"PK" + data: "not what noisyica.compress makes",
         change(data, 4, b"\x09"): "format 9.*upgrade",
         change(data, 5, struct.pack("<I", 2**31)): "promise 2147483648 rows.*max_entries",
-        change(data, 5, struct.pack("<I", 0)): "promise 0 rows",
+        change(data, 5, struct.pack("<I", 0)): "damaged: they promise 0 rows",
     }
     for bad, message in cases.items():
         with pytest.raises(ValueError, match=message):
@@ -307,7 +317,7 @@ def test_another_model_is_refused(example):
 
 
 def test_a_prior_that_only_looks_the_same_is_noticed():
-    """Python functions have no fingerprint; the symbols have a check sum."""
+    """Python functions have no fingerprint, but the symbols have a check sum."""
     A = np.random.default_rng(0).normal(size=(4, 2))
     one, other = (
         Model(A, noise_variance=0.01, prior=laws.LogDensity(f))
@@ -342,6 +352,69 @@ def test_what_is_no_model():
     for thing in (NoisyICA(2), None, "bg"):
         with pytest.raises(TypeError, match="must be a noisyica.Model or a fitted NoisyICA"):
             compress(thing, np.ones((3, 2)))
+
+
+def test_laws_know_their_parts_and_atoms():
+    inner = laws.Mixture((laws.Dirac(0.5), laws.Laplace(2.0)), (0.25, 0.75))
+    law = laws.Mixture((laws.Dirac(), laws.Shift(inner, 1.0), laws.Normal()), (0.5, 0.4, 0.1))
+    weights, parts = zip(*law.parts(), strict=True)
+    np.testing.assert_allclose(weights, [0.5, 0.1, 0.3, 0.1])
+    assert [part.atom for part in parts] == [0.0, 1.5, None, None]
+    t = np.array([-1.0, 0.2, 4.0])
+    densities = [weight * np.exp(part.log_density(t)) for weight, part in law.parts()]
+    np.testing.assert_allclose(sum(densities), np.exp(law.log_density(t)), rtol=1e-5)
+    for alone in (laws.Laplace().located(), laws.Normal(), laws.LogDensity(lambda t: -(t**4))):
+        ((weight, part),) = alone.parts()
+        assert weight == 1
+        assert part is alone
+        assert alone.atom is None
+    normals = laws.SymmetricNormals((1.5,), (0.4, 0.6))
+    density = sum(weight * np.exp(part.log_density(t)) for weight, part in normals.parts())
+    np.testing.assert_allclose(density, np.exp(normals.log_density(t)), rtol=1e-5)
+
+
+@as_pytree()
+class Uniform(priors.Prior):
+    """A user's own prior, which says nothing of its coefficients but their variance."""
+
+    def variance(self):
+        return 1 / 3
+
+
+@as_pytree()
+class Silent(priors.Prior):
+    """A user's own prior, which does not even say that."""
+
+
+@as_pytree()
+class Signs(Uniform):
+    """A user's own prior of signs times a scale, which does not say how probable the signs are."""
+
+    single_scale = True
+
+
+@as_pytree()
+class Moved(Uniform):
+    """A user's own prior with an offset, which does not say how large it is."""
+
+    has_offset = True
+
+
+def test_priors_of_the_users_own():
+    """Without probabilities there are histograms; without more than that there is an error."""
+    model, X = simulate(Uniform(), n=100, d=8, p=2)
+    small = compress(model, X)
+    assert small.data[HEADER.size] != PRIOR
+    assert np.square(X - decompress(model, small)).mean() < 1.2 * model.noise_variance
+    for prior, lack in (
+        (Silent(), r"the method variance\(\)"),
+        (priors.Offset(Silent()), r"the method variance\(\)"),
+        (Signs(), "the parameter gamma"),
+        (Moved(), "a positive offset_scale"),
+    ):
+        model, X = simulate(prior, n=10, d=8, p=2)
+        with pytest.raises(TypeError, match=rf"The prior \w+\(\) cannot .* it lacks {lack}"):
+            compress(model, X)
 
 
 def test_without_constriction(monkeypatch):

@@ -20,20 +20,18 @@ def test_intervals_and_probabilities_are_calibrated(name):
     for given_on, rows in ((False, np.ones_like(on)), (True, on)):
         low, high = np.moveaxis(posterior.interval(0.9, given_on=given_on), -1, 0)
         inside = ((low <= beta) & (beta <= high))[rows]
-        margin = 4 * np.sqrt(
-            0.09 / inside.size
-        )  # and where an interval ends in an atom it has more than 90 %
+        # an interval that ends in an atom has more than 90 % of the probability
+        margin = 4 * np.sqrt(0.09 / inside.size)
         assert 0.9 - margin < inside.mean() < 0.9 + margin + 0.02 * (not given_on)
     for probability, event in (
         (posterior.probability_on(), on),
         (posterior.probability_positive(), beta > 0),
         (posterior.probability_negative(), beta < 0),
     ):
-        for part in range(4):  # reliability: of those said to be so with probability 0.3, 30 % are
+        for part in range(4):  # reliability: of events of probability 0.3, 30 % occur
             rows = (probability >= part / 4) & (probability <= (part + 1) / 4)
-            excess = ((event - probability) * rows).sum(
-                1
-            )  # a row's coefficients depend on each other: the error is over rows
+            # the coefficients of a row depend on each other, so the error is over rows
+            excess = ((event - probability) * rows).sum(1)
             assert abs(excess.sum()) < 4 * np.sqrt(np.square(excess).sum() + 1)
 
 
@@ -72,8 +70,9 @@ def autoregression(phi, chains=4, count=4000):
 def test_effective_sample_size_of_an_autoregression(phi):
     """n (1 - phi) / (1 + phi) in theory.
 
-    The sum of autocorrelations over a window of m lags has the relative standard error sqrt(2 (2 m + 1) / n) (Geyer, 1992); the window here
-    is a few correlation times, at most 40 lags at phi = 0.9.
+    The sum of autocorrelations over a window of m lags has the relative standard error
+    sqrt(2 (2 m + 1) / n) (Geyer, 1992); the window here is a few correlation times, at most 40
+    lags at phi = 0.9.
     """
     posterior = Posterior(autoregression(phi))
     lags = 4 / (1 - phi)
@@ -97,22 +96,48 @@ def test_rhat_tells_chains_that_disagree_in_place_or_in_spread():
         Posterior(np.zeros((4, 3, 1, 1))).ess()
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_arviz_agrees():
-    arviz = pytest.importorskip("arviz")
+# ArviZ 0.x announces its new version once per day, when it is imported
+announcement = pytest.mark.filterwarnings(
+    r"ignore:\s*ArviZ is undergoing a major refactor:FutureWarning"
+)
+
+
+@announcement
+def test_arviz_has_the_draws_and_agrees():
+    import arviz
+
     draws = np.concatenate([autoregression(0.7), autoregression(0.2)], axis=2)
     draws[0, :, 1] += 0.05
     data = Posterior(draws).to_arviz()
-    assert data.posterior["beta"].shape == (4, 4000, 2, 1)
-    np.testing.assert_allclose(
-        arviz.ess(data)["beta"].to_numpy(), Posterior(draws).ess(), rtol=0.02
-    )
-    np.testing.assert_allclose(
-        arviz.rhat(data)["beta"].to_numpy(), Posterior(draws).rhat(), rtol=1e-3
-    )
+    beta = data["posterior"]["beta"]
+    assert beta.dims == ("chain", "draw", "row", "component")
+    np.testing.assert_array_equal(beta.to_numpy(), draws)
+    ess, rhat = (function(data)["beta"].to_numpy() for function in (arviz.ess, arviz.rhat))
+    np.testing.assert_allclose(ess, Posterior(draws).ess(), rtol=0.02)
+    np.testing.assert_allclose(rhat, Posterior(draws).rhat(), rtol=1e-3)
+
+
+@pytest.mark.parametrize("version", ["0.17.1", "0.23.4", "1.0.0", "12.1"])
+def test_arviz_is_called_as_its_version_wants_it(monkeypatch, version):
+    """Groups are arguments before version 1, and since then one dictionary."""
+
+    class ArviZ:
+        __version__ = version
+
+        @staticmethod
+        def from_dict(*arguments, **options):
+            return arguments, options
+
+    monkeypatch.setitem(sys.modules, "arviz", ArviZ)
+    draws = np.zeros((1, 4, 2, 3))
+    arguments, options = Posterior(draws).to_arviz()
+    assert options.pop("dims") == {"beta": ["row", "component"]}
+    groups = options if version.startswith("0.") else arguments[0]
+    assert len(arguments) == (not version.startswith("0."))
+    assert groups["posterior"]["beta"] is draws
 
 
 def test_arviz_is_missed_politely(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(ImportError, match="pip install 'noisyica"):
+    with pytest.raises(ImportError, match=r"pip install 'noisyica\[arviz\]'"):
         Posterior(np.zeros((1, 4, 1, 1))).to_arviz()

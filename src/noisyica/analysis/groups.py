@@ -1,79 +1,68 @@
-r"""Do two groups of rows differ in their coefficients? Hotelling's T^2 with a permutation p-value, over posterior draws and refits.
+"""Whether two groups of rows differ in their coefficients: tests over posterior draws and refits.
 
-**One number a permutation.** With n0 + n1 = n rows, c = n0 n1 / n, the difference d of the group means and the scatter S within the
-groups, T^2 = (n - 2) c d' S^-1 d. The total scatter is V = S + c d d', and by Sherman and Morrison's formula
-
-    T^2 = (n - 2) q / (1 - q),    q = c d' V^-1 d,
-
-q being the share, from 0 to 1, of the whitened scatter that lies between the groups. V knows no labels: it is the same for all
-permutations, so the coefficients are whitened by it once (U, with orthonormal columns of mean zero). The sums of U's rows in the two
-groups are s and -s, whence
-
-    d = s n / (n0 n1),    q = |s|^2 / c,
-
-and T^2, which increases with q, has the p-value of q. A permutation costs a sum of n0 rows, and all of them one product of matrices.
-The same holds for one coefficient: U is then its values, centred and of length 1, and T^2 the square of Student's t.
+The test itself is Hotelling's T^2 with a permutation p-value (:mod:`noisyica.analysis.hotelling`).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.stats
 from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 
+from noisyica.analysis.hotelling import hotelling
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model, RandomState, check_counts
 from noisyica.progress import Reporter
 
 SWEEPS = 10
-"""From one posterior draw to the next, so that the spread over draws is the posterior's and not that of a slow chain."""
-NUMBERS = 2**22
-"""Entries of the matrices of permuted labels, and of sums over them, that are held at a time."""
-TIE = 1e-12
-"""Values of q this near to each other are equal: permutations that exchange equal rows, summed in another order."""
+"""The number of sweeps from one posterior draw to the next. With too few, the spread over draws
+would be that of a slow chain and not that of the posterior."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class GroupComparison:
-    """What :func:`compare_groups` found.
+    """The result of :func:`compare_groups`.
 
     Attributes
     ----------
     labels : tuple
         The two labels; differences are those of the second from the first.
     sizes : tuple of int
-        Rows of each.
+        The number of rows of each group.
     p_values : array (n_refits, n_draws)
-        The permutation p-value of Hotelling's T^2 for each posterior draw of the coefficients. Each one is valid by itself.
+        The permutation p-value of Hotelling's T^2 for each posterior draw of the coefficients. Each
+        one is valid by itself.
     statistics : array (n_refits, n_draws)
-        The T^2.
+        The T^2 of each draw.
     p_value_of_mean : float
-        The permutation p-value of T^2 on the posterior means of the coefficients: one valid p-value for all that was done. With several
-        refits, the statistic is the mean over them of T^2 / (T^2 + n - 2).
+        The permutation p-value of T^2 on the posterior means of the coefficients: one valid p-value
+        for all that was done. With several refits, the statistic is the mean over refits of
+        T^2 / (T^2 + n - 2).
     statistics_of_mean : array (n_refits,)
-        T^2 on the posterior means.
+        The T^2 on the posterior means.
     differences : array (p,)
-        Differences of the groups' posterior mean coefficients, in the first fit. (The components of others have another order.)
+        The differences of the groups' posterior mean coefficients in the first fit. (The components
+        of other fits have another order.)
     component_statistics : array (p,)
-        Student's t of each.
+        Student's t of each component in the first fit.
     component_p_values : array (p,)
-        The permutation p-value of each |t|, by itself: with p components look at the next.
+        The permutation p-value of each |t| by itself, not adjusted for the number of components.
     component_p_values_adjusted : array (p,)
-        The same, adjusted for there being p of them (Westfall and Young's max-|t|): if those at most 0.05 are called different, the
-        probability that any is called so by chance is at most 0.05.
+        The same p-values, adjusted for there being p of them (Westfall and Young's max-|t|): if the
+        components with at most 0.05 are called different, the probability that any is called so by
+        chance is at most 0.05.
     models : tuple of Model
         The fitted models, one for each refit.
     n_permutations : int
-        As many as there are, where that is less than was asked for.
+        The number of permutations: as many as there are, if that is less than was asked for.
     exact : bool
-        Whether these are all there are.
+        Whether these are all permutations that there are.
     """
 
     labels: tuple[Any, Any]
@@ -92,17 +81,23 @@ class GroupComparison:
 
     @property
     def p_value(self) -> float:
-        """Mean of the p-values over draws and refits, the paper's summary. (Not a p-value in general; twice it is a bound of one.)"""
+        """The mean of the p-values over draws and refits, which is the paper's summary.
+
+        It is not a p-value in general; twice it is one.
+        """
         return float(self.p_values.mean())
 
     @property
     def p_value_std(self) -> float:
-        """Standard deviation of the p-values over the draws of a fit (root mean square over refits); NaN for one draw."""
+        """The standard deviation of the p-values over the draws of a fit; NaN for one draw.
+
+        With several refits, it is the root mean square over them.
+        """
         return float(np.sqrt(np.square([_deviation(row) for row in self.p_values]).mean()))
 
     @property
     def p_value_std_refits(self) -> float:
-        """Standard deviation over refits of their mean p-values; NaN for one."""
+        """The standard deviation over refits of their mean p-values; NaN for one refit."""
         return _deviation(self.p_values.mean(1))
 
     def __repr__(self) -> str:
@@ -111,12 +106,17 @@ class GroupComparison:
         spreads += [f"{self.p_value_std_refits:.2g} over {refits} refits"] if refits > 1 else []
         spread = f" (sd {', '.join(spreads)})" if spreads else ""
         return (
-            f"GroupComparison({first!r}: {n0} rows, {second!r}: {n1} rows, p_value={self.p_value:.3g}{spread}, "
-            f"p_value_of_mean={self.p_value_of_mean:.3g}, {self.n_permutations} permutations{' (all)' if self.exact else ''})"
+            f"GroupComparison({first!r}: {n0} rows, {second!r}: {n1} rows, "
+            f"p_value={self.p_value:.3g}{spread}, p_value_of_mean={self.p_value_of_mean:.3g}, "
+            f"{self.n_permutations} permutations{' (all)' if self.exact else ''})"
         )
 
     def table(self) -> str:
-        """The components of the first fit as lines of text: difference, t, p-value, and p-value adjusted for their number."""
+        """The components of the first fit as lines of text.
+
+        The columns are the difference, t, its p-value, and the p-value adjusted for the number of
+        components.
+        """
         columns = (
             self.differences,
             self.component_statistics,
@@ -124,12 +124,17 @@ class GroupComparison:
             self.component_p_values_adjusted,
         )
         lines = [
-            f"{j:9d} {a:12.4g} {b:8.3f} {c:8.4f} {d:10.4f}"
-            for j, (a, b, c, d) in enumerate(zip(*columns, strict=True))
+            f"{j:9d} {difference:12.4g} {t:8.3f} {p_value:8.4f} {adjusted:10.4f}"
+            for j, (difference, t, p_value, adjusted) in enumerate(zip(*columns, strict=True))
         ]
         return "\n".join(
             [f"{'component':>9} {'difference':>12} {'t':>8} {'p':>8} {'adjusted p':>10}", *lines]
         )
+
+
+def _deviation(values: np.ndarray) -> float:
+    """Return the standard deviation of the values; NaN if there is only one."""
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 
 def compare_groups(
@@ -145,8 +150,9 @@ def compare_groups(
 ) -> GroupComparison:
     """Test whether two groups of rows have the same coefficients.
 
-    Hotelling's T^2 of the coefficients, with a p-value by permutation of the labels, for each of ``n_draws`` draws from the posterior. The
-    model is learnt from all rows, whatever their labels.
+    The test is Hotelling's T^2 of the coefficients, with a p-value by permutation of the labels,
+    for each of ``n_draws`` draws from the posterior. The model is learnt from all rows, whatever
+    their labels.
 
     Parameters
     ----------
@@ -155,28 +161,33 @@ def compare_groups(
     groups : array (n,)
         A label for each row, of two kinds: strings, numbers or booleans.
     estimator : NoisyICA or Model, optional
-        By default ``NoisyICA(random_state=random_state)``. If it is fitted (or a Model) and ``n_refits`` is 1 it is used as it is; the
-        p-values are then valid if it was not fitted to one group more than to the other. Else clones are fitted to X.
+        By default ``NoisyICA(random_state=random_state)``. If it is fitted (or a Model) and
+        ``n_refits`` is 1 it is used as it is; the p-values are then valid if it was not fitted to
+        one group more than to the other. Otherwise clones of it are fitted to X.
     n_draws : int
-        Posterior draws of the coefficients for each fit.
+        The number of posterior draws of the coefficients for each fit.
     n_refits : int
-        Fits. The first has the estimator's own ``random_state`` (if it has one), the others have seeds of their own.
+        The number of fits. The first has the estimator's own ``random_state`` (if it has one), the
+        others have random seeds of their own.
     n_permutations : int
-        Random permutations of the labels; all, if there are no more than that. The least p-value is 1 / (n_permutations + 1).
+        The number of random permutations of the labels. If there are no more than that, all are
+        used. The least possible p-value is 1 / (n_permutations + 1).
     random_state : int, RandomState or None
-        Decides everything random: permutations, the same for all draws; draws; and the seeds of refits.
+        Decides everything random: the permutations, which are the same for all draws, the draws,
+        and the random seeds of refits.
     verbose : bool
         Show progress on a terminal when it takes more than a second.
 
     Returns
     -------
     GroupComparison
-        ``p_value`` (mean over draws and refits) and ``p_value_std``, ``p_value_of_mean``, tests of the components, and the rest.
+        ``p_value`` (mean over draws and refits) and ``p_value_std``, ``p_value_of_mean``, tests of
+        the components, and the rest.
 
     Notes
     -----
-    Where coefficients are linearly dependent (a component that is off in all rows) the inverse of their scatter is the pseudo-inverse: what
-    is constant does not count.
+    If coefficients are linearly dependent (a component may be off in all rows), the inverse of
+    their scatter is the pseudo-inverse: what is constant does not count.
 
     Examples
     --------
@@ -186,7 +197,8 @@ def compare_groups(
     >>> X, _ = Model(A, noise_variance=0.1, prior="bg").sample(60, random_state=0)
     >>> groups = np.repeat(["control", "patient"], 30)
     >>> X[30:] += 1.5 * A[:, 0]  # patients have more of the first component
-    >>> result = compare_groups(X, groups, NoisyICA(2, prior="bg", max_iter=60, tol=0, random_state=0), n_draws=10, random_state=0)
+    >>> ica = NoisyICA(2, prior="bg", max_iter=60, tol=0, random_state=0)
+    >>> result = compare_groups(X, groups, ica, n_draws=10, random_state=0)
     >>> result.p_values.shape
     (1, 10)
     >>> result.p_value < 0.01
@@ -199,18 +211,17 @@ def compare_groups(
     n = len(check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan"))
     labels, second = _two_groups(groups, n)
     rng = check_random_state(random_state)
-    how = (
-        second,
-        n_permutations,
-        int(rng.randint(2**31 - 1)),
-    )  # one seed: p-values differ by the draws, not by the permutations
-    fits = _learn(
-        estimator, X, n_draws, rng.randint(2**31 - 1, size=(n_refits, 2)).tolist(), verbose
-    )
+    # one seed for all tests: their p-values differ by the draws, not by the permutations
+    permutation_seed = int(rng.randint(2**31 - 1))
+    fit_seeds = rng.randint(2**31 - 1, size=(n_refits, 2)).tolist()
+    fits = _learn(estimator, X, n_draws, fit_seeds, verbose)
     means = [fit.means for fit in fits]
-    of_draws = hotelling([draw for fit in fits for draw in fit.draws], *how)
-    of_means = hotelling(means, *how)
-    components = hotelling(list(means[0].T[:, :, None]), *how)
+    test = functools.partial(
+        hotelling, second=second, n_permutations=n_permutations, seed=permutation_seed
+    )
+    of_draws = test([draw for fit in fits for draw in fit.draws])
+    of_means = test(means)
+    of_components = test(list(means[0].T[:, :, None]))
     differences = means[0][second].mean(0) - means[0][~second].mean(0)
     return GroupComparison(
         labels=labels,
@@ -220,113 +231,20 @@ def compare_groups(
         p_value_of_mean=of_means.p_value_of_average,
         statistics_of_mean=of_means.statistics,
         differences=differences,
-        component_statistics=np.sign(differences) * np.sqrt(components.statistics),
-        component_p_values=components.p_values,
-        component_p_values_adjusted=components.adjusted_p_values,
+        component_statistics=np.sign(differences) * np.sqrt(of_components.statistics),
+        component_p_values=of_components.p_values,
+        component_p_values_adjusted=of_components.adjusted_p_values,
         models=tuple(fit.model for fit in fits),
         n_permutations=len(of_draws.null),
         exact=of_draws.exact,
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- the test
-
-
-@dataclass(frozen=True, eq=False)
-class Hotelling:
-    """T^2 of several sets of coefficients of the same rows, with the same permutations of the labels for all.
-
-    ``shares`` (k,) are q of the module's docstring, ``null`` (n_permutations, k) theirs under permuted labels; ``exact`` says that the
-    permutations are all there are.
-    """
-
-    n: int
-    shares: np.ndarray
-    null: np.ndarray
-    exact: bool
-
-    @property
-    def statistics(self) -> np.ndarray:
-        """T^2, (k,); infinite where the groups are apart without any spread."""
-        with np.errstate(divide="ignore"):
-            return (self.n - 2) * self.shares / (1 - self.shares)
-
-    @property
-    def p_values(self) -> np.ndarray:
-        """Of each set by itself, (k,)."""
-        return self._p_values(self.shares, self.null)
-
-    @property
-    def p_value_of_average(self) -> float:
-        """Of the average of the shares."""
-        return float(self._p_values(self.shares.mean(), self.null.mean(1)))
-
-    @property
-    def adjusted_p_values(self) -> np.ndarray:
-        """For the family of all k: each against the largest under permuted labels, (k,)."""
-        return self._p_values(self.shares, self.null.max(1, keepdims=True))
-
-    def _p_values(self, observed: Any, null: np.ndarray) -> np.ndarray:
-        """The part of the permutations that do as well; the observed one counts with random ones, and is among all."""
-        extra = 0 if self.exact else 1
-        return (np.sum(null >= observed - TIE, axis=0) + extra) / (len(null) + extra)
-
-
-def hotelling(
-    coefficients: Sequence[np.ndarray], second: np.ndarray, n_permutations: int, seed: int
-) -> Hotelling:
-    """Compare the rows where ``second`` is true with the others, in each of several arrays (n, p) of coefficients."""
-    n, n1 = len(second), int(second.sum())
-    sets = [_whiten(one) for one in coefficients]
-    whitened = np.concatenate(sets, axis=1)
-    begins = np.cumsum([0, *(one.shape[1] for one in sets[:-1])])
-
-    def shares(first: np.ndarray, rest: np.ndarray, axis: int) -> np.ndarray:
-        in_first = np.zeros((*first.shape[:-1], n))
-        np.put_along_axis(in_first, first, 1.0, axis=-1)
-        squares = np.add.reduceat(np.square(in_first @ whitened), begins, axis=-1)
-        return np.minimum(squares * n / (n1 * (n - n1)), 1.0)
-
-    # SciPy permutes the numbers of the rows, not the rows: the permutations are made once for all arrays, and a sum over a group is a
-    # product with zeros and ones, which BLAS does for all permutations at once. Its own p-values take for ties what is relatively near;
-    # q needs an absolute bound
-    found = scipy.stats.permutation_test(
-        (np.flatnonzero(~second), np.flatnonzero(second)),
-        shares,
-        permutation_type="independent",
-        vectorized=True,
-        n_resamples=n_permutations,
-        batch=max(1, NUMBERS // max(whitened.shape)),
-        alternative="greater",
-        random_state=np.random.default_rng(seed),
-    )
-    return Hotelling(
-        n, found.statistic, found.null_distribution, exact=math.comb(n, n1) <= n_permutations
-    )
-
-
-def _whiten(coefficients: np.ndarray) -> np.ndarray:
-    """Orthonormal columns that span the centred coefficients; zero for what is constant or a combination of others."""
-    centred = coefficients - coefficients.mean(0)
-    rounding = len(centred) * np.finfo(float).eps
-    length = np.linalg.norm(centred, axis=0)
-    varies = length > rounding * np.abs(coefficients).max(0)
-    unit = np.where(
-        varies, centred / np.where(varies, length, 1.0), 0.0
-    )  # small units are not a lack of rank
-    U, size, _ = np.linalg.svd(unit, full_matrices=False)
-    return np.where(size > rounding * size[0], U, 0.0)
-
-
-def _deviation(values: np.ndarray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
-
-
-# ------------------------------------------------------------------------------------------------------------- the fits
+# ------------------------------------------------------------------------------------ the fits
 
 
 class Fit(NamedTuple):
-    """A model, and what it says of the rows' coefficients."""
+    """A model, and the coefficients of the rows: their posterior means, and draws of them."""
 
     model: Model
     means: np.ndarray  # (n, p)
@@ -336,7 +254,7 @@ class Fit(NamedTuple):
 def _learn(
     estimator: NoisyICA | Model, X: Any, n_draws: int, seeds: list[list[int]], verbose: bool
 ) -> list[Fit]:
-    """A fit for each pair of seeds: of the fit, and of the draws."""
+    """Return a fit for each pair of random seeds, of which one is for the fit, one for the draws."""
     steps = estimator.max_iter if isinstance(estimator, NoisyICA) else 1
     fits = []
     with Reporter("noisyica groups", len(seeds) * steps, bool(verbose)) as reporter:
@@ -350,26 +268,24 @@ def _learn(
                 model, means = fitted.model_, fitted.transform(X)
             _check_rows(means)
             tell(steps)
-            fits.append(
-                Fit(
-                    model,
-                    means,
-                    model.posterior_sample(X, n_draws, thin=SWEEPS, random_state=draw_seed),
-                )
-            )
+            draws = model.posterior_sample(X, n_draws, thin=SWEEPS, random_state=draw_seed)
+            fits.append(Fit(model, means, draws))
     return fits
 
 
 def _refit(
     estimator: NoisyICA, X: Any, seed: int, own_seed: bool, tell: Callable[[int], None]
 ) -> NoisyICA:
-    """A clone, fitted to X with the given seed, or with its own if it may and has one."""
+    """Return a clone of the estimator, fitted to X.
+
+    Its random seed is ``seed``, or the estimator's own if ``own_seed`` is true and it has one.
+    """
     new = clone(estimator)
-    asked = new.callback
+    users_callback = new.callback
 
     def callback(iteration: int, model: Model) -> bool | None:
         tell(iteration)
-        return asked(iteration, model) if asked is not None else None
+        return users_callback(iteration, model) if users_callback is not None else None
 
     if new.random_state is None or not own_seed:
         new.set_params(random_state=seed)
@@ -377,36 +293,41 @@ def _refit(
 
 
 def _tell(reporter: Reporter, before: int, note: str, done: int) -> None:
+    """Report that ``done`` steps of a fit are done, after ``before`` steps of the fits before it."""
     reporter.update(before + done, note)
 
 
-# ------------------------------------------------------------------------------------------------------------ the checks
+# ---------------------------------------------------------------------------------- the checks
 
 
 def _check_estimator(estimator: Any, n_refits: int) -> None:
+    """Raise an error if the estimator is none, or cannot be refitted and has to be."""
     if not isinstance(estimator, (NoisyICA, Model)):
         raise TypeError(
-            f"estimator must be a NoisyICA, such as NoisyICA(5, prior='bg'), or a Model; got {estimator!r}."
+            "estimator must be a NoisyICA, such as NoisyICA(5, prior='bg'), or a Model; "
+            f"got {estimator!r}."
         )
     if isinstance(estimator, Model) and n_refits > 1:
         raise ValueError(
-            "A Model has all its parameters and is not refitted: leave n_refits at 1, or give a NoisyICA."
+            "A Model has all its parameters and is not refitted: leave n_refits at 1, or give a "
+            "NoisyICA."
         )
 
 
 def _check_rows(means: np.ndarray) -> None:
+    """Raise a ValueError if there are too few rows for T^2 to be defined."""
     n, p = means.shape
     if n < p + 2:
         raise ValueError(
-            f"{n} rows are too few for {p} components: any two groups of them differ. T^2 needs at least {p + 2} rows."
+            f"{n} rows are too few for {p} components: any two groups of them differ. T^2 needs at "
+            f"least {p + 2} rows."
         )
 
 
 def _two_groups(groups: Any, n: int) -> tuple[tuple[Any, Any], np.ndarray]:
-    """The two labels, in order where they have one, and which rows have the second."""
-    values = np.asarray(
-        groups, dtype=object
-    )  # NumPy makes the string "nan" of a NaN beside strings
+    """Return the two labels, in order if they have one, and which rows have the second, (n,)."""
+    # as objects: NumPy makes the string "nan" of a NaN beside strings
+    values = np.asarray(groups, dtype=object)
     if values.shape != (n,):
         raise ValueError(
             f"groups must be {n} labels, one for each row of X; got shape {values.shape}."
@@ -414,7 +335,8 @@ def _two_groups(groups: Any, n: int) -> tuple[tuple[Any, Any], np.ndarray]:
     missing = np.flatnonzero([_is_missing(value) for value in values])
     if missing.size:
         raise ValueError(
-            f"groups has no label (None or NaN) in {missing.size} of its rows, such as row {missing[0]}: leave them out of X and groups."
+            f"groups has no label (None or NaN) in {missing.size} of its rows, such as row "
+            f"{missing[0]}: leave them out of X and groups."
         )
     kinds = list(dict.fromkeys(values))
     if len(kinds) == 1:
@@ -424,26 +346,31 @@ def _two_groups(groups: Any, n: int) -> tuple[tuple[Any, Any], np.ndarray]:
     if len(kinds) > 2:
         names = ", ".join(repr(kind) for kind in kinds[:5]) + (", ..." if len(kinds) > 5 else "")
         raise ValueError(
-            f"groups has {len(kinds)} kinds of labels ({names}), but two can be compared. Choose them with a mask, "
-            f"mask = np.isin(groups, [{kinds[0]!r}, {kinds[1]!r}]), and give X[mask] and groups[mask]; an estimator "
-            f"that is fitted to all of X keeps what the other rows taught it."
+            f"groups has {len(kinds)} kinds of labels ({names}), but two can be compared. Choose "
+            f"them with a mask, mask = np.isin(groups, [{kinds[0]!r}, {kinds[1]!r}]), and give "
+            "X[mask] and groups[mask]; an estimator that is fitted to all of X keeps what the "
+            "other rows taught it."
         )
-    first, other = _in_order(*kinds)
-    second = np.array([value == other for value in values])
-    for kind, size in ((first, (~second).sum()), (other, second.sum())):
+    first_label, second_label = _in_order(*kinds)
+    second = np.array([value == second_label for value in values])
+    for label, size in ((first_label, (~second).sum()), (second_label, second.sum())):
         if size < 2:
-            raise ValueError(f"Only one row has the label {kind!r}: each group needs at least two.")
-    return (first, other), second
+            raise ValueError(
+                f"Only one row has the label {label!r}: each group needs at least two rows."
+            )
+    return (first_label, second_label), second
 
 
-def _in_order(one: Any, other: Any) -> tuple[Any, Any]:
+def _in_order(label: Any, other: Any) -> tuple[Any, Any]:
+    """Return the smaller label first, or both as they come if they cannot be compared."""
     try:
-        return (other, one) if other < one else (one, other)
-    except TypeError:  # a number and a string, say: as they come
-        return one, other
+        return (other, label) if other < label else (label, other)
+    except TypeError:  # a number and a string, say
+        return label, other
 
 
 def _is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN or pandas.NA."""
     try:
         return label is None or bool(label != label)
     except TypeError:  # pandas.NA does not know whether it equals itself

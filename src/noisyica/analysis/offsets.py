@@ -1,4 +1,8 @@
-"""The random offset of a row given its coefficients: mu sees a Laplace channel (:class:`noisyica.priors.Offset`)."""
+"""The random offsets of rows given their coefficients, for priors with an offset.
+
+Given the coefficients, the posterior of a row's offset is a Gaussian tilt of its Laplace law
+(:class:`noisyica.priors.Offset`), whose mean is known and which is easy to draw from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,23 @@ from noisyica.model import Model
 
 @double_precision()
 def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = None) -> np.ndarray:
-    """The posterior mean of each row's offset given its coefficients, (n,), or a draw from that posterior; 0 where the prior has none.
+    """Compute the offset of each row given its coefficients.
+
+    Parameters
+    ----------
+    model : Model
+    X : array (n, d)
+        Missing entries are NaN.
+    beta : array (n, p)
+        The coefficients of the rows.
+    seed : int, optional
+        The random seed of a draw from the posterior of the offsets. Without it, the answer is
+        their posterior mean.
+
+    Returns
+    -------
+    array (n,)
+        Zeros if the prior has no offset.
 
     Examples
     --------
@@ -31,7 +51,7 @@ def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = No
     residual = X - beta @ model.mixing.T
     precision = np.where(np.isnan(X), 0.0, 1 / np.broadcast_to(model.noise_variance, X.shape[1:]))
     a, b = precision.sum(1), np.nansum(precision * residual, 1)
-    scale = float(model.prior.offset_scale)  # type: ignore[attr-defined]
+    scale = float(np.asarray(model.prior.offset_scale))
     if seed is None:
         return np.asarray(_mean(scale, a, b))
     return np.asarray(_draw(jax.random.key(seed), scale, a, b))

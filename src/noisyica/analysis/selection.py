@@ -1,4 +1,7 @@
-"""How many components, and which prior? Fits of all combinations, compared by AIC, BIC or the likelihood of rows held out."""
+"""The choice of the number of components and of the prior.
+
+Fits of all combinations are compared by AIC, BIC or the likelihood of rows held out.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +30,21 @@ CRITERIA = ("bic", "aic", "heldout")
 
 
 class Selection:
-    """What :func:`select` found.
+    """The result of :func:`select`.
 
     Attributes
     ----------
     best_ : NoisyICA
         The winner, fitted to all rows.
     table_ : pandas.DataFrame, or dict of arrays where pandas is not installed
-        A line for each fit: ``prior``, ``n_components``, ``log_likelihood`` (mean over rows; of rows held out for "heldout"),
-        ``standard_error`` (of that mean, by the sampling of coefficients; 0 where it is exact), the number of ``parameters``, ``aic`` and
-        ``bic``, or how far ``behind`` the best one the likelihood is, with its standard error over rows (``behind_error``),
-        ``noise_variance``, ``converged``, and the prior's parameters that are single numbers.
+        A line for each fit: ``prior``, ``n_components``, ``log_likelihood`` (mean over rows; for
+        "heldout", over rows held out), ``standard_error`` (of that mean, by the sampling of
+        coefficients; 0 where it is exact), the number of ``parameters``, ``aic`` and ``bic``, or
+        how far ``behind`` the best one the likelihood is, with its standard error over rows
+        (``behind_error``), ``noise_variance``, ``converged``, and the prior's parameters that are
+        single numbers.
     criterion : str
+        The criterion that was used.
     """
 
     def __init__(self, best: NoisyICA, rows: list[dict[str, Any]], criterion: str) -> None:
@@ -50,16 +56,23 @@ class Selection:
 
     def __repr__(self) -> str:
         best = self.best_
-        return f"Selection(best: {best.components_.shape[0]} components, prior {best.prior_!r}, by {self.criterion})"
+        return (
+            f"Selection(best: {best.components_.shape[0]} components, prior {best.prior_!r}, "
+            f"by {self.criterion})"
+        )
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The criterion against the number of components, a line for each prior (:func:`noisyica.plot.selection`)."""
+        """Draw the criterion against the number of components, a line for each prior.
+
+        See :func:`noisyica.plot.selection`.
+        """
         from noisyica import plot
 
         return plot.selection(self, axes)
 
 
 def _frame(table: dict[str, np.ndarray]) -> Any:
+    """Return the table as a pandas.DataFrame, or as it is if pandas is not installed."""
     try:
         import pandas
     except ImportError:
@@ -80,20 +93,23 @@ def select(
 ) -> Selection:
     """Choose the number of components and the prior.
 
-    For each prior the numbers of components are gone through in increasing order, each fit being offered where the last one ended as one
-    of its starts.
+    For each prior, fits are made with increasing numbers of components. Where one of them ends is
+    one of the starts of the next.
 
     Parameters
     ----------
     X : array (n, d)
         Missing entries are NaN.
     n_components : int or iterable of int
-    priors : one or several of what ``NoisyICA`` takes for ``prior``
+        The numbers of components to choose from.
+    priors : str, Prior, Law, or sequence of them
+        The priors to choose from, each as ``NoisyICA`` takes it for ``prior``.
     criterion : {"bic", "aic", "heldout"}, default="bic"
-        "bic" and "aic" are of maximum likelihood (``mixing_prior=None``), from one fit to all rows. "heldout" is the mean log likelihood
-        of rows that were left out of the fit, by cross-validation; the winner is then fitted to all rows.
+        "bic" and "aic" are of maximum likelihood (``mixing_prior=None``), from one fit to all rows.
+        "heldout" is the mean log likelihood of rows that were left out of the fit, by
+        cross-validation; the winner is then fitted to all rows.
     cv : int, default=3
-        Parts that the rows are divided into for "heldout".
+        The number of parts that the rows are divided into for "heldout".
     random_state : int, RandomState or None, default=0
     verbose : bool, default=True
         Show progress on a terminal.
@@ -108,7 +124,8 @@ def select(
     --------
     >>> import numpy as np
     >>> import noisyica
-    >>> model = noisyica.Model(np.kron(np.eye(4), np.ones((6, 1))), noise_variance=0.25, prior="bg")
+    >>> A = np.kron(np.eye(4), np.ones((6, 1)))
+    >>> model = noisyica.Model(A, noise_variance=0.25, prior="bg")
     >>> X, _ = model.sample(300, random_state=0)
     >>> result = noisyica.select(X, n_components=[3, 4], priors=["bg"], max_iter=300, tol=0)
     >>> result.best_.components_.shape[0]
@@ -121,44 +138,39 @@ def select(
         ensure_min_samples=2,
         input_name="X",
     )
-    counts, laws = _check_numbers(n_components), _check_priors(priors)
-    if criterion not in CRITERIA:
-        raise ValueError(
-            f"criterion={criterion!r} is not known. Choose {', '.join(repr(c) for c in CRITERIA[:-1])} or {CRITERIA[-1]!r}."
-        )
+    counts, prior_list = _check_numbers(n_components), _check_priors(priors)
+    _check_criterion(criterion, cv, len(X))
     if criterion != "heldout":
         options = {"mixing_prior": None} | options
-    elif not (isinstance(cv, (int, np.integer)) and 2 <= cv <= len(X) // 2):
-        raise ValueError(
-            f"cv must be an integer from 2 to half the number of rows ({len(X) // 2}); got {cv!r}."
-        )
     options |= {"random_state": random_state, "verbose": False, "warm_start": True}
-    whole = np.arange(len(X))
-    folds = (
-        list(KFold(cv, shuffle=True, random_state=random_state).split(X))
-        if criterion == "heldout"
-        else [(whole, whole)]
-    )
+    all_rows = np.arange(len(X))
+    folds = [(all_rows, all_rows)]
+    if criterion == "heldout":
+        folds = list(KFold(cv, shuffle=True, random_state=random_state).split(X))
     fits: list[_Fit] = []
-    with Reporter("noisyica select", len(laws) * len(counts), verbose) as reporter:
-        for prior in laws:
+    with Reporter("noisyica select", len(prior_list) * len(counts), verbose) as reporter:
+        for prior in prior_list:
             estimators = [NoisyICA(prior=prior, **options) for _ in folds]
             for p in counts:
                 reporter.update(len(fits), f"prior {_label(prior)}, {p} components")
                 fits.append(_Fit(X, p, prior, estimators, folds))
     scores = np.array([fit.score(criterion) for fit in fits])
     winner = fits[int(np.nanargmax(scores))]
-    rows = [fit.line(criterion, winner) for fit in fits]
+    lines = [fit.line(criterion, winner) for fit in fits]
     best = winner.first
-    if criterion == "heldout":  # to all rows, this time, from where one of the fits ended
+    if criterion == "heldout":  # the winner is fitted to all rows, from where one fold's fit ended
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             best = copy.copy(best).fit(X)
-    return Selection(best.set_params(warm_start=False), rows, criterion)
+    return Selection(best.set_params(warm_start=False), lines, criterion)
 
 
 class _Fit:
-    """One prior and number of components: the fits to the first rows of each fold, and the likelihoods of the second."""
+    """The fits with one prior and one number of components.
+
+    A fold is a pair of sets of rows: there is a fit to the first set of each fold, and the
+    likelihood of the rows in the second set.
+    """
 
     def __init__(
         self,
@@ -171,65 +183,83 @@ class _Fit:
         self.p, self.prior = p, prior
         self.likelihood, variance = np.empty(len(X)), 0.0
         for ica, (train, test) in zip(estimators, folds, strict=True):
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ConvergenceWarning
-                )  # the table says which have not converged
+            with warnings.catch_warnings():  # the table says which fits have not converged
+                warnings.simplefilter("ignore", ConvergenceWarning)
                 ica.set_params(n_components=p).fit(X[train])
             self.likelihood[test], error = ica.model_.log_likelihood(X[test], return_std=True)
             variance += float(np.square(error).sum())
-        self.error = np.sqrt(variance) / len(X)  # of the mean, by the sampling of coefficients
+        # the standard error of the mean likelihood, by the sampling of coefficients
+        self.error = np.sqrt(variance) / len(X)
         self.first = copy.copy(estimators[0])
         self.converged = all(ica.converged_ for ica in estimators)
 
     def score(self, criterion: str) -> float:
-        """The greater the better."""
+        """Return the log likelihood less the criterion's penalty: the greater, the better."""
         total, count = self.likelihood.sum(), self.first.n_parameters_
-        penalty = {"heldout": 0.0, "aic": count, "bic": 0.5 * np.log(len(self.likelihood)) * count}[
-            criterion
-        ]
-        return float(total - penalty)
+        penalties = {
+            "heldout": 0.0,
+            "aic": count,
+            "bic": 0.5 * np.log(len(self.likelihood)) * count,
+        }
+        return float(total - penalties[criterion])
 
     def line(self, criterion: str, winner: _Fit) -> dict[str, Any]:
-        """What the table says of it."""
+        """Return the line of the table, by the names of its columns."""
         ica = self.first
-        row: dict[str, Any] = {
+        line: dict[str, Any] = {
             "prior": _label(self.prior),
             "n_components": self.p,
             "log_likelihood": self.likelihood.mean(),
+            "standard_error": self.error,
+            "parameters": ica.n_parameters_,
         }
-        row |= {"standard_error": self.error, "parameters": ica.n_parameters_}
         if criterion == "heldout":
             behind = winner.likelihood - self.likelihood
-            row |= {"behind": behind.mean(), "behind_error": behind.std() / np.sqrt(len(behind))}
+            line |= {"behind": behind.mean(), "behind_error": behind.std() / np.sqrt(len(behind))}
         else:
-            row |= {name: -2 * self.score(name) for name in ("aic", "bic")}
-        row |= {"noise_variance": np.mean(ica.noise_variance_), "converged": self.converged}
-        return row | {
+            line |= {name: -2 * self.score(name) for name in ("aic", "bic")}
+        line |= {"noise_variance": np.mean(ica.noise_variance_), "converged": self.converged}
+        return line | {
             name: float(value) for name, value in ica.prior_.parameters.items() if value.ndim == 0
         }
 
 
 def _label(prior: Any) -> str:
+    """Return the prior's name in the table."""
     return prior if isinstance(prior, str) else repr(prior)
 
 
+def _check_criterion(criterion: str, cv: int, n: int) -> None:
+    """Raise a ValueError if the criterion is not known, or n rows have not as many parts."""
+    if criterion not in CRITERIA:
+        *names, last = (repr(name) for name in CRITERIA)
+        raise ValueError(
+            f"criterion={criterion!r} is not known. Choose {', '.join(names)} or {last}."
+        )
+    if criterion == "heldout" and not (isinstance(cv, (int, np.integer)) and 2 <= cv <= n // 2):
+        raise ValueError(
+            f"cv must be an integer from 2 to half the number of rows ({n // 2}); got {cv!r}."
+        )
+
+
 def _check_numbers(n_components: Any) -> list[int]:
-    """The numbers of components in increasing order."""
-    given = [n_components] if isinstance(n_components, Integral) else list(n_components)
-    if not given or not all(
-        isinstance(p, (int, np.integer)) and not isinstance(p, bool) and p >= 1 for p in given
+    """Return the numbers of components in increasing order."""
+    numbers = [n_components] if isinstance(n_components, Integral) else list(n_components)
+    if not numbers or not all(
+        isinstance(p, (int, np.integer)) and not isinstance(p, bool) and p >= 1 for p in numbers
     ):
         raise ValueError(
-            f"n_components must be one or several integers of at least 1, such as range(1, 11); got {n_components!r}."
+            "n_components must be one or several integers of at least 1, such as range(1, 11); "
+            f"got {n_components!r}."
         )
-    return sorted({int(p) for p in given})
+    return sorted({int(p) for p in numbers})
 
 
-def _check_priors(given: Any) -> list[Any]:
-    several = [given] if isinstance(given, (str, Prior, Law)) else list(given)
-    if not several:
+def _check_priors(priors: Any) -> list[Any]:
+    """Return the priors as a list, after checking that each is known."""
+    prior_list = [priors] if isinstance(priors, (str, Prior, Law)) else list(priors)
+    if not prior_list:
         raise ValueError("priors must name at least one prior, such as 'bg'.")
-    for prior in several:
+    for prior in prior_list:
         _priors.get(prior)
-    return several
+    return prior_list

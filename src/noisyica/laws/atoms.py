@@ -32,6 +32,10 @@ class Dirac(Law):
     n_uniforms: ClassVar[int] = 0
     compiles_fast: ClassVar[bool] = True
 
+    @property
+    def atom(self) -> ArrayLike:
+        return self.location
+
     def log_density(self, t: ArrayLike) -> Array:
         return jnp.where(jnp.asarray(t) == self.location, 0.0, -jnp.inf)
 

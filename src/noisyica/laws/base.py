@@ -90,6 +90,18 @@ class Law:
         """A draw from the tilted law, made of ``n_uniforms`` independent uniforms on (0, 1)."""
         raise NotImplementedError
 
+    @property
+    def atom(self) -> ArrayLike | None:
+        """The point that has all of the law's mass, or None if there is no such point."""
+        return None
+
+    def parts(self) -> list[tuple[ArrayLike, Law]]:
+        """Pairs (weight, law) of which the law is the finite mixture; none of these is a mixture.
+
+        A law that is not a mixture is its own only part, of weight 1.
+        """
+        return [(1.0, self)]
+
     # Which of a draw's uniforms a mixture may use first, to choose between this law and its atoms.
     _switch: ClassVar[int] = 0
 

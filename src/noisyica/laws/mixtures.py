@@ -38,6 +38,14 @@ class Mixture(Law):
         object.__setattr__(self, "laws", tuple(self.laws))
         object.__setattr__(self, "weights", _as_vector(self.weights))
 
+    def parts(self) -> list[tuple[ArrayLike, Law]]:
+        weights: Any = self.weights
+        return [
+            (weights[k] * weight, part)
+            for k, law in enumerate(self.laws)
+            for weight, part in law.parts()
+        ]
+
     def _atoms(self) -> list[bool]:
         return [isinstance(x, Dirac) for x in self.laws]
 
@@ -266,6 +274,9 @@ class SymmetricNormals(Law):
             half = log_weights[k + 1] - LOG_2
             classes += [(means[k], half), (-means[k], half)]
         return classes
+
+    def parts(self) -> list[tuple[ArrayLike, Law]]:
+        return [(jnp.exp(log_weight), Normal(mean)) for mean, log_weight in self._classes()]
 
     def log_density(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)

@@ -39,6 +39,17 @@ class Shift(Law):
     def compiles_fast(self) -> bool:  # type: ignore[override]
         return self.law.compiles_fast
 
+    @property
+    def atom(self) -> ArrayLike | None:
+        atom = self.law.atom
+        return None if atom is None else atom + self.by
+
+    def parts(self) -> list[tuple[ArrayLike, Law]]:
+        parts = self.law.parts()
+        if parts[0][1] is self.law:  # it is not a mixture
+            return [(1.0, self)]
+        return [(weight, Shift(part, self.by)) for weight, part in parts]
+
     def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Array, Any]:
         """The tilt of T, the log of what it leaves out, and the dtype of the answer."""
         a, b, dtype = broadcast_double(a, b)

@@ -1,4 +1,4 @@
-"""Draws from the posterior of the coefficients, and what they say: summaries, and whether there are enough of them."""
+"""Draws from the posterior of the coefficients: summaries, and whether there are enough."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import scipy.stats
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior:
-    """Posterior draws of the coefficients, from several Markov chains for each row (:meth:`noisyica.Model.posterior`).
+    """Posterior draws of the coefficients, from several Markov chains for each row.
+
+    :meth:`noisyica.Model.posterior` makes them.
 
     Attributes
     ----------
@@ -22,7 +24,8 @@ class Posterior:
     --------
     >>> import numpy as np
     >>> from noisyica import Model
-    >>> model = Model(np.random.default_rng(0).normal(size=(10, 3)), noise_variance=0.25, prior="bg")
+    >>> A = np.random.default_rng(0).normal(size=(10, 3))
+    >>> model = Model(A, noise_variance=0.25, prior="bg")
     >>> X, beta = model.sample(20, random_state=0)
     >>> posterior = model.posterior(X, n_draws=500, random_state=0)
     >>> posterior
@@ -37,7 +40,7 @@ class Posterior:
         chains, draws, n, p = self.draws.shape
         return f"Posterior({chains} chains of {draws} draws; {n} rows, {p} components)"
 
-    # ------------------------------------------------------------------------------------------------- what they say
+    # ----------------------------------------------------------------------- summaries
 
     def mean(self) -> np.ndarray:
         """Posterior mean of each coefficient, (n, p)."""
@@ -60,46 +63,34 @@ class Posterior:
         return (self.draws < 0).mean((0, 1))
 
     def interval(self, level: float = 0.9, given_on: bool = False) -> np.ndarray:
-        """Lower and upper ends of equal-tailed credible intervals, (n, p, 2).
+        """Equal-tailed credible intervals: their lower and upper ends, (n, p, 2).
 
-        Where the prior has an atom at zero and more than ``level`` of the posterior is there, the interval is that point, and has more than
-        ``level`` of the probability.
+        If the prior has an atom at zero and more than ``level`` of the posterior is there, the
+        interval is that point, and has more than ``level`` of the probability.
 
         Parameters
         ----------
         level : float, default=0.9
+            The probability of an interval.
         given_on : bool, default=False
-            Intervals for a coefficient's value if it is not zero: with :meth:`probability_on` they say all. NaN where no draw is.
+            If true, the intervals are those of the coefficients given that they are not zero;
+            :meth:`probability_on` has the probability of that. They are NaN for coefficients of
+            which all draws are zero.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must be a number between 0 and 1; got {level!r}.")
-        flat = self.draws.reshape(-1, *self.draws.shape[2:])
+        draws = self.draws.reshape(-1, *self.draws.shape[2:])
         tails = [0.5 * (1 - level), 0.5 * (1 + level)]
-        if not given_on:
-            return np.moveaxis(np.quantile(flat, tails, axis=0), 0, -1)
-        # those that are on, sorted to the front, then quantiles of that many
-        ordered = np.sort(np.where(flat != 0, flat, np.inf), axis=0)
-        count = (flat != 0).sum(0)
-        found = np.full((*flat.shape[1:], 2), np.nan)
-        for k, q in enumerate(tails):
-            place = q * np.maximum(count - 1, 0)
-            low = np.floor(place).astype(int)
-            ends = [
-                np.take_along_axis(ordered, i[None], 0)[0]
-                for i in (low, np.minimum(low + 1, np.maximum(count - 1, 0)))
-            ]
-            with np.errstate(invalid="ignore"):
-                found[..., k] = np.where(
-                    count > 0, ends[0] + (place - low) * (ends[1] - ends[0]), np.nan
-                )
-        return found
+        if given_on:
+            return np.stack([_quantile_of_nonzero(draws, q) for q in tails], -1)
+        return np.moveaxis(np.quantile(draws, tails, axis=0), 0, -1)
 
-    # --------------------------------------------------------------------------------------- whether there are enough
+    # -------------------------------------------------------- whether there are enough draws
 
     def rhat(self) -> np.ndarray:
-        """Rank-normalised split R-hat of each coefficient, (n, p) (Vehtari et al., 2021): under 1.01 where the chains agree.
+        """Rank-normalised split R-hat of each coefficient, (n, p) (Vehtari et al., 2021).
 
-        It is 1 where all draws are the same.
+        It is below 1.01 where the chains agree, and 1 where all draws are the same.
         """
         z = _normal_scores(_split(self.draws))
         folded = _split(self.draws)
@@ -107,21 +98,24 @@ class Posterior:
         return np.maximum(_rhat(z), _rhat(folded))
 
     def ess(self) -> np.ndarray:
-        """Effective number of draws of each coefficient, (n, p): bulk-ESS, of rank-normalised split chains (Vehtari et al., 2021)."""
+        """Effective number of draws of each coefficient, (n, p).
+
+        This is the bulk-ESS of rank-normalised split chains (Vehtari et al., 2021).
+        """
         z = _normal_scores(_split(self.draws))
         chains, draws = z.shape[:2]
         size = scipy.fft.next_fast_len(2 * draws)
         centred = z - z.mean(1, keepdims=True)
         spectrum = np.abs(scipy.fft.rfft(centred, size, axis=1)) ** 2
-        covariance = (
-            scipy.fft.irfft(spectrum.mean(0), size, axis=0)[:draws] / draws
-        )  # averaged over chains; (draws, n, p)
+        # averaged over the chains, at each lag: (draws, n, p)
+        covariance = scipy.fft.irfft(spectrum.mean(0), size, axis=0)[:draws] / draws
         within = covariance[0] * draws / (draws - 1)
         total = within * (draws - 1) / draws + z.mean(1).var(0, ddof=1)
         constant = total <= 0
         rho = 1 - (within - covariance * draws / (draws - 1)) / np.where(constant, 1.0, total)
         rho[0] = 1.0
-        # Geyer's initial monotone sequence: sums of pairs, as long as they are positive, made to decrease
+        # Geyer's initial monotone sequence: sums of pairs as long as these are positive, each at
+        # most the one before it
         pairs = rho[: draws // 2 * 2].reshape(-1, 2, *rho.shape[1:]).sum(1)
         positive = np.logical_and.accumulate(pairs > 0, axis=0)
         pairs = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
@@ -129,9 +123,10 @@ class Posterior:
         return np.where(constant, float(chains * draws), chains * draws / time)
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ has them, variable "beta" with dimensions (chain, draw, row, component).
+        """The draws as an object of ArviZ, with the variable "beta" in the group "posterior".
 
-        Needs ArviZ: ``pip install 'noisyica[arviz]'``.
+        Its dimensions are (chain, draw, row, component). It is an ``InferenceData``, or from
+        ArviZ 1.0 on a ``DataTree``. This needs ArviZ: ``pip install 'noisyica[arviz]'``.
         """
         try:
             import arviz
@@ -139,28 +134,48 @@ class Posterior:
             raise ImportError("to_arviz needs ArviZ: pip install 'noisyica[arviz]'.") from error
         groups: Any = {"posterior": {"beta": self.draws}}
         dims = {"beta": ["row", "component"]}
-        if int(arviz.__version__.split(".")[0]) >= 1:  # one dictionary of groups since 1.0
+        if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups, dims=dims)
-        return arviz.from_dict(**groups, dims=dims)
+        return arviz.from_dict(**groups, dims=dims)  # before 1.0, groups are arguments
+
+
+def _quantile_of_nonzero(draws: np.ndarray, q: float) -> np.ndarray:
+    """Return the q-quantile of those draws (m, n, p) of a coefficient that are not zero, (n, p).
+
+    It is NaN where all are zero.
+    """
+    count = (draws != 0).sum(0)
+    ordered = np.sort(np.where(draws != 0, draws, np.inf), axis=0)  # the zeros are at the end
+    last = np.maximum(count - 1, 0)
+    place = q * last
+    below = np.floor(place).astype(int)
+    above = np.minimum(below + 1, last)
+    low, high = (np.take_along_axis(ordered, i[None], 0)[0] for i in (below, above))
+    with np.errstate(invalid="ignore"):
+        return np.where(count > 0, low + (place - below) * (high - low), np.nan)
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Each chain as two: (2 n_chains, n_draws / 2, n, p)."""
-    chains, count = draws.shape[:2]
+    """Return each chain as two, (2 n_chains, n_draws / 2, n, p)."""
+    count = draws.shape[1]
     half = count // 2
     if half < 2:
-        raise ValueError(f"Diagnostics need at least 4 draws a chain; there are {count}.")
+        raise ValueError(f"Diagnostics need at least 4 draws per chain; there are {count}.")
     return np.concatenate([draws[:, :half], draws[:, count - half :]])
 
 
 def _normal_scores(draws: np.ndarray) -> np.ndarray:
-    """Normal quantiles of the ranks of all draws of a coefficient; ties have the mean of their ranks."""
+    """Return normal quantiles of the ranks of the draws of each coefficient, in their shape.
+
+    Draws that are equal share the mean of their ranks.
+    """
     flat = draws.reshape(-1, *draws.shape[2:])
     ranks = scipy.stats.rankdata(flat, axis=0)
     return scipy.stats.norm.ppf((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape)
 
 
 def _rhat(z: np.ndarray) -> np.ndarray:
+    """Return the R-hat of each coefficient from draws (chains, draws, n, p), (n, p)."""
     count = z.shape[1]
     within, between = z.var(1, ddof=1).mean(0), z.mean(1).var(0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):

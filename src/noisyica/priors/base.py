@@ -9,9 +9,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from noisyica._jax.randomness import Key
 from noisyica._jax.special import eliminate
+from noisyica.laws import Law
 
 Array = jax.Array
 Self = TypeVar("Self", bound="Prior")
@@ -69,6 +71,8 @@ class Prior(abc.ABC):
     """Whether the kernels are so simple that they run as fast when they are compiled fast."""
     starts: ClassVar[tuple[str, ...]] = ("fastica",)
     """What init="auto" tries."""
+    offset_scale: ArrayLike = 0.0
+    """The mean absolute value of a row's random offset; 0 for priors without one."""
 
     # ------------------------------------------------------------------------- what learning needs
 
@@ -114,6 +118,22 @@ class Prior(abc.ABC):
     def symmetric(self) -> bool:
         """Whether the sign of a coefficient may be changed."""
         return True
+
+    @property
+    def without_offset(self) -> Prior:
+        """The prior of the coefficients alone."""
+        return self
+
+    def law_of(self, j: int) -> Law | None:
+        """Return the law of coefficient j if the coefficients are independent, else None."""
+        return None
+
+    def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray | None:
+        """Return the log density of each of p coefficients by itself at the points (m,), (p, m).
+
+        Where a point is an atom, it is the log probability. It is None where no closed form is known.
+        """
+        return None
 
     @property
     def convex(self) -> bool:

@@ -96,6 +96,16 @@ class Independent(Prior):
 
     # ----
 
+    def law_of(self, j: int) -> Law:
+        return self._at(j)  # type: ignore[arg-type]
+
+    def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray:
+        if not points.size:
+            return np.zeros((p, 0))
+        prior = self.for_components(p)
+        ask: Any = jax.vmap(_log_density, (0, None)) if prior.components else _log_density
+        return np.broadcast_to(np.asarray(ask(prior.law, points)), (p, points.size))
+
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.law.smooth
@@ -303,6 +313,11 @@ def _facts(law: Law) -> tuple[Array, Array, Array]:
     up, down = law.log_normaliser(1.0, jnp.array([0.7, -0.7]))
     mean, variance = law.moments(0.0, 0.0)
     return variance, up - down, mean
+
+
+@jax.jit
+def _log_density(law: Law, points: Any) -> Any:
+    return law.log_density(points)
 
 
 def _over_sites(site: Any, key: Key, n_uniforms: int, beta: Array, channel: Channel) -> Array:

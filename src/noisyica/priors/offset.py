@@ -77,6 +77,20 @@ class Offset(Prior):
         return laws.Laplace(self.offset_scale)
 
     @property
+    def without_offset(self) -> Prior:
+        return self.prior
+
+    @property
+    def single_scale(self) -> bool:  # type: ignore[override]
+        return self.prior.single_scale
+
+    def law_of(self, j: int) -> Law | None:
+        return self.prior.law_of(j)
+
+    def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray | None:
+        return self.prior.log_marginal(p, points)
+
+    @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.prior.smooth
 

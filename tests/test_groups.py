@@ -1,4 +1,4 @@
-"""Group comparison: T^2 by hand, p-values that are uniform under the null hypothesis, and kind errors."""
+"""Group comparison: T^2 by its definition, p-values under the null hypothesis, and errors."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from noisyica import Model, NoisyICA, compare_groups
-from noisyica.analysis.groups import hotelling
+from noisyica.analysis.hotelling import hotelling
 
 
 def pooled_t2(coefficients, second):
@@ -30,9 +30,9 @@ def data(n=20, p=3, n1=8, seed=0):
 def test_t2_is_its_definition():
     coefficients, second = data()
     shifted = coefficients + 3.0 * second[:, None]
-    found = hotelling([coefficients, 1e-9 * shifted], second, 10, 0).statistics
+    statistics = hotelling([coefficients, 1e-9 * shifted], second, 10, 0).statistics
     np.testing.assert_allclose(
-        found, [pooled_t2(coefficients, second), pooled_t2(shifted, second)], rtol=1e-9
+        statistics, [pooled_t2(coefficients, second), pooled_t2(shifted, second)], rtol=1e-9
     )
 
 
@@ -45,32 +45,31 @@ def test_t2_of_one_coefficient_is_student_s_t_squared():
 def test_t2_of_normal_coefficients_has_the_f_distribution():
     n, p, n1 = 12, 3, 5
     rng = np.random.default_rng(1)
-    found = hotelling(list(rng.normal(size=(2000, n, p))), np.arange(n) < n1, 1, 0).statistics
-    f = found * (n - p - 1) / (p * (n - 2))
+    t2 = hotelling(list(rng.normal(size=(2000, n, p))), np.arange(n) < n1, 1, 0).statistics
+    f = t2 * (n - p - 1) / (p * (n - 2))
     # at this level a right program fails for 1 seed in 1,000
     assert scipy.stats.kstest(f, scipy.stats.f(p, n - p - 1).cdf).pvalue > 1e-3
 
 
 def test_few_rows_have_all_their_permutations():
     coefficients, second = data(n=8, n1=3)
-    found = hotelling([coefficients], second, 1000, 0)
+    test = hotelling([coefficients], second, 1000, 0)
     every = [np.isin(np.arange(8), chosen) for chosen in itertools.combinations(range(8), 3)]
     null = np.array([pooled_t2(coefficients, labels) for labels in every])
-    assert found.exact
-    assert len(found.null) == math.comb(8, 3)
-    assert found.p_values[0] == pytest.approx(
+    assert test.exact
+    assert len(test.null) == math.comb(8, 3)
+    assert test.p_values[0] == pytest.approx(
         np.mean(null >= pooled_t2(coefficients, second) - 1e-9)
     )
     assert not hotelling([coefficients], second, math.comb(8, 3) - 1, 0).exact
 
 
 def test_equal_rows_and_exchanged_groups_are_ties():
-    """With four rows of two values, the partitions have two values of T^2: apart in 1 of 3, mixed in 2 of 3."""
+    """Four rows of two values have two values of T^2: apart in 1 of 3 cases, mixed in 2 of 3."""
     coefficients = np.array([[0.1], [0.1], [0.7], [0.7]])
     for second, p_value in (([0, 0, 1, 1], 1 / 3), ([1, 0, 1, 0], 1.0)):
-        assert hotelling([coefficients], np.array(second, bool), 1000, 0).p_values[
-            0
-        ] == pytest.approx(p_value)
+        test = hotelling([coefficients], np.array(second, bool), 1000, 0)
+        assert test.p_values[0] == pytest.approx(p_value)
 
 
 def sparse(rng, size):
@@ -80,7 +79,7 @@ def sparse(rng, size):
 
 def test_p_values_are_uniform_where_the_groups_are_alike():
     rng = np.random.default_rng(2)
-    found = [
+    tests = [
         hotelling(
             list(sparse(rng, (3, 30, 4))),
             rng.permutation(np.arange(30) < 10),
@@ -89,11 +88,12 @@ def test_p_values_are_uniform_where_the_groups_are_alike():
         )
         for _ in range(300)
     ]
-    own = np.array([one.p_values[0] for one in found])
-    average = np.array([one.p_value_of_average for one in found])
-    family = np.array([one.adjusted_p_values.min() for one in found])
+    own = np.array([test.p_values[0] for test in tests])
+    average = np.array([test.p_value_of_average for test in tests])
+    family = np.array([test.adjusted_p_values.min() for test in tests])
     for p_values in (own, average, family):
-        # a right program fails for 1 seed in 1,000; p-values are multiples of 1/200, which is a tenth of the bound (0.11)
+        # a right program fails for 1 seed in 1,000; p-values are multiples of 1/200, which is a
+        # small part of the bound on the distance (0.11)
         assert scipy.stats.kstest(p_values, "uniform").pvalue > 1e-3
 
 
@@ -110,9 +110,9 @@ def test_unlike_groups_are_found_and_like_components_are_not():
 
 def test_same_permutations_for_all_sets():
     coefficients, second = data()
-    found = hotelling([coefficients, 2 * coefficients + 1, coefficients[::-1]], second, 99, 0)
-    np.testing.assert_allclose(found.null[:, 0], found.null[:, 1], rtol=1e-9)
-    assert not np.allclose(found.null[:, 0], found.null[:, 2])
+    test = hotelling([coefficients, 2 * coefficients + 1, coefficients[::-1]], second, 99, 0)
+    np.testing.assert_allclose(test.null[:, 0], test.null[:, 1], rtol=1e-9)
+    assert not np.allclose(test.null[:, 0], test.null[:, 2])
 
 
 def test_what_is_constant_or_dependent_does_not_count():
@@ -131,12 +131,12 @@ def test_what_is_constant_or_dependent_does_not_count():
 
 def test_groups_without_any_spread_are_infinitely_apart():
     second = np.arange(10) < 4
-    found = hotelling([np.where(second, 2.0, 1.0)[:, None]], second, 1000, 0)
-    assert found.statistics > 1e10
-    assert found.p_values == [1 / math.comb(10, 4)]
+    test = hotelling([np.where(second, 2.0, 1.0)[:, None]], second, 1000, 0)
+    assert test.statistics > 1e10
+    assert test.p_values == [1 / math.comb(10, 4)]
 
 
-# ---------------------------------------------------------------------------------------------------------- with a model
+# ------------------------------------------------------------------------------- with a model
 
 ESTIMATOR = NoisyICA(2, prior="bg", max_iter=60, tol=0)
 HOW = {"n_draws": 8, "n_permutations": 199, "random_state": 0}
@@ -178,7 +178,7 @@ def test_result(refitted, unlike):
     assert refitted.statistics_of_mean[0] == pytest.approx(pooled_t2(means, second))
 
 
-def test_it_says_what_it_found(refitted):
+def test_text_of_the_result(refitted):
     text = repr(refitted)
     for words in (
         "'control': 30 rows",
@@ -228,11 +228,11 @@ def test_a_fitted_estimator_is_used_as_it_is(unlike):
     "labels", [[True] * 30 + [False] * 30, [2.5] * 30 + [-1.0] * 30, ["b"] * 30 + [7] * 30]
 )
 def test_labels_of_any_kind(refitted, unlike, labels):
-    found = compare_groups(unlike[0], labels, refitted.models[0], **HOW)
+    result = compare_groups(unlike[0], labels, refitted.models[0], **HOW)
     order = [labels[0], labels[-1]] if isinstance(labels[0], str) else [labels[-1], labels[0]]
-    assert list(found.labels) == order
+    assert list(result.labels) == order
     sign = 1 if isinstance(labels[0], str) else -1
-    np.testing.assert_allclose(found.differences, sign * refitted.differences)
+    np.testing.assert_allclose(result.differences, sign * refitted.differences)
 
 
 @pytest.mark.parametrize(
