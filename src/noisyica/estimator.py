@@ -1004,3 +1004,14 @@ def _history(
     for name in rows[0]:
         table[name] = np.array([row[name] for row in rows])
     return table
+
+
+def check_settings(estimator: NoisyICA) -> None:
+    """Raise a ValueError or a TypeError if a setting of the estimator is wrong."""
+    estimator._check_parameters()
+
+
+def fit_and_keep_checkpoint(estimator: NoisyICA, X: Any, sample_weight: Any = None) -> NoisyICA:
+    """Fit like ``estimator.fit``, but leave the checkpoint file for the caller to remove."""
+    estimator._fit(X, {} if sample_weight is None else {"sample_weight": sample_weight})
+    return estimator
