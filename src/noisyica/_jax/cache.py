@@ -16,9 +16,12 @@ from pathlib import Path
 VARIABLE = "NOISYICA_CACHE"
 """The environment variable that switches the cache on ("1", or a folder) or off ("0")."""
 ON, OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
-MIN_COMPILE_SECONDS = 0.3
-"""Code that takes less time than this to compile is not kept; JAX's own limit is one second."""
-MAX_BYTES = 500_000_000
+MIN_COMPILE_SECONDS = 0.0
+"""Code that takes less time than this to compile is not kept; JAX's own limit is one second.
+
+A fit compiles dozens of small functions, which take most of the time that is left when only large
+ones are kept; their files are small, too."""
+MAX_BYTES = 200_000_000
 """When the cache is switched on, the entries that were unused for longest are deleted beyond this."""
 
 _ENTRY = re.compile(r".*-[0-9a-f]{64}-cache")
@@ -44,7 +47,7 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
 
     If JAX has a cache already, by ``JAX_COMPILATION_CACHE_DIR`` or its option
     ``jax_compilation_cache_dir``, that one stays as it is. Nothing happens if the folder cannot be
-    written to. Of more than 500 MB the entries that were unused for longest are deleted.
+    written to. Of more than 200 MB the entries that were unused for longest are deleted.
 
     Parameters
     ----------
