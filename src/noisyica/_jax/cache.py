@@ -22,7 +22,7 @@ MIN_COMPILE_SECONDS = 0.0
 A fit compiles dozens of small functions, which take most of the time that is left when only large
 ones are kept; their files are small, too."""
 MAX_BYTES = 200_000_000
-"""When the cache is switched on, the entries that were unused for longest are deleted beyond this."""
+"""Beyond this size, the entries unused for longest are deleted when the cache is switched on."""
 
 _ENTRY = re.compile(r".*-[0-9a-f]{64}-cache")
 _JAX_FOLDER, _JAX_SECONDS = (
@@ -129,7 +129,7 @@ def _make_writable(folder: Path) -> None:
 
 
 def _delete_unused(folder: Path, limit: int) -> None:
-    """Delete the entries that were unused for longest until the others take at most ``limit`` bytes.
+    """Delete the entries that were unused for longest until at most ``limit`` bytes are left.
 
     Empty entries, which a process leaves that is killed while it writes, are deleted, too. Another
     process may do the same at the same time: what is gone already is no error.

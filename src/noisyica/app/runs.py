@@ -5,7 +5,7 @@
 | ``run.json`` | where the data came from, options, versions, and how far the run got |
 | ``model.npz`` | the fitted estimator (:meth:`noisyica.NoisyICA.load`) |
 | ``history.csv`` | one line per iteration |
-| ``coefficients.npz``, ``.csv`` or ``.parquet`` | the posterior means of the coefficients, and ids |
+| ``coefficients.npz``, ``.csv`` or ``.parquet`` | the coefficients' posterior means, and ids |
 | ``components/`` | the mean and the components in the format of the data |
 | ``report.html`` | all of it to look at |
 | ``checkpoint.npz`` | while the run is not finished: how far it has got |
@@ -111,7 +111,7 @@ def start(
 
 
 def resume(folder: Path) -> Outcome:
-    """Continue a run that was interrupted, from its last checkpoint; a complete one stays as it is."""
+    """Continue an interrupted run from its last checkpoint; a complete one stays as it is."""
     record = Record.read(folder)
     for leftover in list(folder.glob(f".*{storage.TEMPORARY}")):
         _remove(leftover)
@@ -143,7 +143,7 @@ def versions() -> dict[str, str]:
 
 
 def extras() -> dict[str, str]:
-    """The optional packages, by the extra that installs them, each with its version if it is there."""
+    """The optional packages by the extra that installs them, with the versions that are there."""
     version_of_extra: dict[str, str] = {}
     for requirement in metadata.requires("noisyica") or []:
         name, _, extra = requirement.partition("; extra == ")
@@ -159,7 +159,7 @@ def extras() -> dict[str, str]:
 
 
 def write_coefficients(path: Path, beta: np.ndarray, ids: np.ndarray, names: Any) -> None:
-    """Write coefficients with the ids of the rows, in the format that the ending of the path says."""
+    """Write coefficients and the ids of the rows in the format that the ending of the path says."""
     if path.suffix == ".npz":
         with storage.whole(path) as file:
             np.savez(
@@ -279,7 +279,7 @@ def _worth_keeping(folder: Path) -> bool:
 
 
 def _absolute(value: Any) -> Any:
-    """A path made absolute; links stay, since their names may end differently from their targets'."""
+    """A path made absolute; links stay, since what they point to may have another ending."""
     return Path(os.path.abspath(value)) if isinstance(value, Path) else value
 
 
