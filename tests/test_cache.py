@@ -75,6 +75,17 @@ def test_a_cache_of_the_users_own_stays(fresh, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+def test_a_switch_of_the_users_own_stays(fresh, tmp_path):
+    before = options()
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        assert noisyica.keep_compiled(tmp_path / "other") is None
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+    assert options() == before
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_threshold_of_the_users_own_stays(fresh, tmp_path):
     jax.config.update(OPTIONS[1], 2.5)
     noisyica.keep_compiled(tmp_path)

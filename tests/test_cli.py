@@ -160,7 +160,7 @@ def test_select_and_compare(files):
         (["select", "rows.csv", "--prior", "bg,gauss"], "Unknown prior 'gauss'"),
         (["select", "rows.npz", "--array", "Y"], "has no array 'Y'"),
         (["select", "missing.csv"], "There is no file"),
-        (["compare", "rows.csv", "sex"], "neither a file nor one value a row"),
+        (["compare", "rows.csv", "sex"], "neither a file nor one value"),
         (["compare", "rows.csv", "group", "--between", "patient,other"], "group"),
     ],
 )

@@ -25,10 +25,8 @@ MAX_BYTES = 200_000_000
 """Beyond this size, the entries unused for longest are deleted when the cache is switched on."""
 
 _ENTRY = re.compile(r".*-[0-9a-f]{64}-cache")
-_JAX_FOLDER, _JAX_SECONDS = (
-    "jax_compilation_cache_dir",
-    "jax_persistent_cache_min_compile_time_secs",
-)
+_JAX_SWITCH, _JAX_FOLDER = "jax_enable_compilation_cache", "jax_compilation_cache_dir"
+_JAX_SECONDS = "jax_persistent_cache_min_compile_time_secs"
 _JAX_MAX_BYTES = "jax_compilation_cache_max_size"
 _JAX_DEFAULT_SECONDS = 1.0
 _own_folder: str | None = None
@@ -47,7 +45,8 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
 
     If JAX has a cache already, by ``JAX_COMPILATION_CACHE_DIR`` or its option
     ``jax_compilation_cache_dir``, that one stays as it is. Nothing happens if the folder cannot be
-    written to. Of more than 200 MB the entries that were unused for longest are deleted.
+    written to, or if ``jax_enable_compilation_cache`` is off. Beyond 200 MB, the entries that were
+    unused for longest are deleted.
 
     Parameters
     ----------
@@ -69,7 +68,10 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
     """
     global _own_folder
     import jax
+    from jax.experimental.compilation_cache import compilation_cache
 
+    if not getattr(jax.config, _JAX_SWITCH):
+        return None
     present = getattr(jax.config, _JAX_FOLDER)
     if present and present != _own_folder:
         return Path(present)
@@ -80,10 +82,7 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
         return Path(present) if present else None
     if str(folder) != present:
         jax.config.update(_JAX_FOLDER, str(folder))
-        if present:  # JAX looks at the option only once
-            from jax.experimental.compilation_cache import compilation_cache
-
-            compilation_cache.reset_cache()
+        compilation_cache.reset_cache()  # otherwise JAX stays with a folder that it has opened
     if getattr(jax.config, _JAX_SECONDS) == _JAX_DEFAULT_SECONDS:
         jax.config.update(_JAX_SECONDS, MIN_COMPILE_SECONDS)
     if getattr(jax.config, _JAX_MAX_BYTES) < 0:  # otherwise JAX deletes entries itself
