@@ -1,4 +1,4 @@
-"""The command line, the pictures, and what the documents say: all of it is run."""
+"""The command line and its help, public names, and what the documents say: all of it is run."""
 
 import doctest
 import importlib
@@ -12,10 +12,12 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
+from jax.errors import JaxRuntimeError
 from typer.testing import CliRunner
 
 import noisyica
-from noisyica import NoisyICA, plot
+from noisyica import NoisyICA, plot, priors
+from noisyica.app import demo, options
 from noisyica.app.command_line import app
 from noisyica.data import read
 
@@ -28,7 +30,7 @@ def test_demo(tmp_path):
         app, ["demo", "-o", str(tmp_path / "out"), "-p", "6", "--max-iter", "150"]
     )
     assert result.exit_code == 0, result.output
-    for word in ("Noise", "alpha", "Log likelihood", "Components on in an image", "digits.png"):
+    for word in ("Noise", "alpha", "Log likelihood", "Components on per image", "digits.png"):
         assert word in result.output
     picture = matplotlib.image.imread(tmp_path / "out" / "digits.png")
     assert picture.shape[0] > 300
@@ -51,9 +53,27 @@ def test_demo_errors_are_one_line(tmp_path):
     assert "Error" in result.output
 
 
+def test_errors_of_jax_are_one_line(tmp_path, monkeypatch):
+    def fail(*_):
+        raise JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory\nwhile trying to allocate")
+
+    monkeypatch.setattr(demo, "run", fail)
+    result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.output == "Error: RESOURCE_EXHAUSTED: Out of memory while trying to allocate\n"
+
+
+def test_defects_keep_their_traceback(tmp_path, monkeypatch):
+    def fail(*_):
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(demo, "run", fail)
+    assert isinstance(CliRunner().invoke(app, ["demo", "-o", str(tmp_path)]).exception, KeyError)
+
+
 @pytest.fixture
 def files(tmp_path):
-    """The same rows in the formats that can be read, with ids and groups where these can be had."""
+    """The same rows in several formats, with ids and groups where the format can hold them."""
     rng = np.random.default_rng(0)
     X = rng.laplace(size=(40, 2)) @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(40, 5))
     groups = np.where(np.arange(40) % 2, "patient", "control")
@@ -140,7 +160,7 @@ def test_select_and_compare(files):
         (["select", "rows.csv", "--prior", "bg,gauss"], "Unknown prior 'gauss'"),
         (["select", "rows.npz", "--array", "Y"], "has no array 'Y'"),
         (["select", "missing.csv"], "There is no file"),
-        (["compare", "rows.csv", "sex"], "neither a file nor one value a row"),
+        (["compare", "rows.csv", "sex"], "neither a file nor one value"),
         (["compare", "rows.csv", "group", "--between", "patient,other"], "group"),
     ],
 )
@@ -160,6 +180,42 @@ def test_version_and_help():
     assert subprocess.run(
         [sys.executable, "-m", "noisyica", "--version"], capture_output=True, check=True
     ).stdout.startswith(b"noisyica")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"]])
+def test_help_does_not_wait_for_jax(arguments):
+    """What takes seconds to import is not imported to show help."""
+    program = f"""
+import sys
+from typer.testing import CliRunner
+from noisyica.app.command_line import app
+
+result = CliRunner().invoke(app, {arguments!r})
+assert result.exit_code == 0 and "noisy" in result.output, result.output
+print(*sorted({{name.partition(".")[0] for name in sys.modules}}))
+"""
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+    imported = set(output.decode().split())
+    assert {"noisyica", "typer"} <= imported
+    assert not imported & {"jax", "jaxlib", "sklearn", "scipy", "matplotlib", "numpy"}
+
+
+def test_help_lists_all_priors():
+    assert tuple(priors.TABLE) == options.PRIORS
+
+
+def test_public_names():
+    for name in noisyica.__all__:
+        assert getattr(noisyica, name) is not None
+    assert set(noisyica.__all__) | {"data", "report", "__version__"} <= set(dir(noisyica))
+    program = "import noisyica; print(noisyica.data.read, noisyica.report.write, noisyica.plot)"
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    star = "from noisyica import *; print(NoisyICA, Model, priors.get, laws, select, plot)"
+    subprocess.run([sys.executable, "-c", star], capture_output=True, check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        noisyica.nonsense  # noqa: B018
+    with pytest.raises(ImportError):
+        from noisyica import nonsense  # noqa: F401
 
 
 def test_overview_wants_images_that_fit():

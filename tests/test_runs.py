@@ -1,4 +1,4 @@
-"""The folder of a run: what is in it, whatever happens while it is made."""
+"""The folder of a run: what is in it, and that nothing is lost, whatever happens meanwhile."""
 
 import csv
 import json
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 
 
 def readable(folder):
-    """All files of a run's folder, read through; those on their way (.tmp) are not looked at."""
+    """Read all files of a run's folder, except those that are not finished (.tmp)."""
     for path in folder.rglob("*"):
         if path.is_dir() or path.name.startswith(".") or path.parent.name.startswith("."):
             continue
@@ -62,7 +62,7 @@ def readable(folder):
             assert path.read_text().rstrip().endswith("</html>")
 
 
-# ------------------------------------------------------------------------------------------------------- what is there
+# ---------------------------------------------------------------------------- what is there
 
 
 def test_what_a_run_leaves(folder):
@@ -80,8 +80,8 @@ def test_what_a_run_leaves(folder):
     assert float(history[3]["column_norms_1"]) == expected.history_["column_norms"][3, 1]
     table = list(csv.DictReader((run / "coefficients.csv").read_text().splitlines()))
     assert [line["id"] for line in table] == [f"s{i}" for i in range(60)]
-    found = np.array([[float(line["noisyica0"]), float(line["noisyica1"])] for line in table])
-    np.testing.assert_allclose(found, expected.transform(rows(60)), rtol=1e-6)
+    written = np.array([[float(line["noisyica0"]), float(line["noisyica1"])] for line in table])
+    np.testing.assert_allclose(written, expected.transform(rows(60)), rtol=1e-6)
     record = json.loads((run / "run.json").read_text())
     assert record["status"] == "complete"
     assert record["settings"]["max_iter"] == 60
@@ -182,22 +182,30 @@ def test_errors_leave_nothing(folder, monkeypatch, arguments, message):
     assert not (folder / "new").exists()
 
 
-# ------------------------------------------------------------------------------------------------ whatever happens to it
+# ------------------------------------------------------------------------- interruptions
 
 
 LONG = 20_000
-"""Iterations of a fit that takes a few seconds, several times the time from one checkpoint to the next."""
+"""Iterations of a fit that takes seconds, several times the time between checkpoints."""
+PROGRAM = """
+import signal
+from noisyica.app.command_line import app
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+app()
+"""
+"""``noisyica`` as from a terminal; processes in the background may inherit to ignore Ctrl-C."""
 
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
-    """Data whose fit takes a few seconds, the fit's command, and its end when nothing happens."""
+    """Data whose fit takes a few seconds, the command, and how long it takes undisturbed."""
     folder = tmp_path_factory.mktemp("long")
     np.save(folder / "rows.npy", rows(1000, 20))
     command = [
         sys.executable,
-        "-m",
-        "noisyica",
+        "-c",
+        PROGRAM,
         "fit",
         "rows.npy",
         "-p",
@@ -215,7 +223,7 @@ def long(tmp_path_factory):
 
 
 def go_on(folder, run, command):
-    """Resume, or start where nothing was left; then all is as if nothing had happened."""
+    """Resume, or start if nothing was left; the end is that of the undisturbed run."""
     resumed = (
         [*command[:4], "--resume", run] if (folder / run / "run.json").exists() else [*command, run]
     )
@@ -243,7 +251,7 @@ def wait_for_checkpoint(run, after=0):
 
 
 def killed(process, folder):
-    """What is there after a kill can be read, and does not look complete unless it is."""
+    """Kill the process: what is left can be read, and does not look complete unless it is."""
     process.kill()
     process.communicate()
     if folder.exists():

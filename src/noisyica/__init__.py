@@ -1,12 +1,23 @@
-"""noisyica: probabilistic (noisy) independent component analysis."""
+"""noisyica: probabilistic (noisy) independent component analysis.
 
-from noisyica import laws, plot, priors
-from noisyica.analysis.groups import GroupComparison, compare_groups
-from noisyica.analysis.selection import Selection, select
-from noisyica.compression import Compressed, compress, decompress
-from noisyica.estimator import NoisyICA
-from noisyica.model import Model
-from noisyica.posterior import Posterior
+Each public name is imported from its module when it is first asked for, so that ``import noisyica``
+and ``noisyica --help`` do not have to wait for JAX, scikit-learn and matplotlib.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noisyica import data as data
+    from noisyica import laws, plot, priors
+    from noisyica import report as report
+    from noisyica._jax.cache import keep_compiled
+    from noisyica.analysis.groups import GroupComparison, compare_groups
+    from noisyica.analysis.selection import Selection, select
+    from noisyica.compression import Compressed, compress, decompress
+    from noisyica.estimator import NoisyICA
+    from noisyica.model import Model
+    from noisyica.posterior import Posterior
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,8 +30,43 @@ __all__ = [
     "compare_groups",
     "compress",
     "decompress",
+    "keep_compiled",
     "laws",
     "plot",
     "priors",
     "select",
 ]
+
+_MODULE_OF_NAME = {
+    "Compressed": "noisyica.compression",
+    "GroupComparison": "noisyica.analysis.groups",
+    "Model": "noisyica.model",
+    "NoisyICA": "noisyica.estimator",
+    "Posterior": "noisyica.posterior",
+    "Selection": "noisyica.analysis.selection",
+    "compare_groups": "noisyica.analysis.groups",
+    "compress": "noisyica.compression",
+    "decompress": "noisyica.compression",
+    "keep_compiled": "noisyica._jax.cache",
+    "select": "noisyica.analysis.selection",
+}
+"""The module that each public class and function is imported from."""
+
+_PUBLIC_MODULES = ("data", "laws", "plot", "priors", "report")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for; Python calls this for unknown names only."""
+    if name in _MODULE_OF_NAME:
+        value = getattr(importlib.import_module(_MODULE_OF_NAME[name]), name)
+    elif name in _PUBLIC_MODULES:
+        value = importlib.import_module(f"noisyica.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The names that completion offers, whether they have been imported already or not."""
+    return sorted({*globals(), *_MODULE_OF_NAME, *_PUBLIC_MODULES})

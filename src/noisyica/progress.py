@@ -1,4 +1,4 @@
-"""A progress line with the time left, shown on a terminal for work that takes more than a second."""
+"""A line on the terminal that shows progress and the time left of work that takes seconds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 DELAY = 1.0
+"""Seconds before the line is shown: shorter work shows none."""
 
 
 class Reporter:
-    """Context manager; ``update`` as often as you like. Of several at once only the first is shown: a terminal has one such line."""
+    """A context manager that shows how much of some work is done; call ``update`` at any rate.
+
+    A terminal has room for one such line: while one reporter shows its line, others show nothing.
+    """
 
     _shown: ClassVar[bool] = False
 
@@ -29,7 +33,10 @@ class Reporter:
         return self
 
     def update(self, done: int, note: str | Callable[[], str] = "") -> None:
-        """Say that ``done`` of ``total`` is done; a ``note`` that takes time to make is asked for where it is shown."""
+        """Say that ``done`` of ``total`` is done.
+
+        A ``note`` that takes time to make can be a function, which is called only if it is shown.
+        """
         if not self._enabled or time.monotonic() - self._begun < DELAY:
             return
         if self._bar is None:

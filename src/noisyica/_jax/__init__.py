@@ -1,1 +1,5 @@
-"""What the library needs of JAX and XLA: precision, compiling, random numbers, special functions."""
+"""What the library adds to JAX; everything that is compiled imports this package."""
+
+from noisyica._jax.cache import keep_compiled_if_asked
+
+keep_compiled_if_asked()

@@ -1,4 +1,4 @@
-"""What ``noisyica demo`` does: a fit of scikit-learn's digits, told and drawn."""
+"""What ``noisyica demo`` does: it fits scikit-learn's digits, and prints and draws the result."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from noisyica import plot
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model
 
+Snapshot = tuple[int, Model]
+"""An iteration, and the model as it was then."""
+
 
 def run(
     output: Path, n_components: int = 20, prior: str = "bg", max_iter: int = 400, seed: int = 0
 ) -> NoisyICA:
-    """Fit, say what was found, and leave a picture and the model in ``output``."""
+    """Fit the digits, print what was learnt, and leave a picture and the model in ``output``."""
     console = Console()
     output.mkdir(parents=True, exist_ok=True)
     X = load_digits().data
     console.print(
-        f"Fitting [bold]{prior}[/bold] with {n_components} components to {X.shape[0]} images of digits, 8 x 8 pixels ..."
+        f"Fitting [bold]{prior}[/bold] with {n_components} components to {X.shape[0]} images of "
+        "digits, 8 x 8 pixels ..."
     )
-    snapshots: list[tuple[int, Model]] = []
+    snapshots: list[Snapshot] = []
 
     def remember(iteration: int, model: Model) -> None:
         snapshots.append((iteration, model))
@@ -42,31 +46,37 @@ def run(
     return ica
 
 
-def _summary(ica: NoisyICA, X: np.ndarray, snapshots: list[tuple[int, Model]]) -> Table:
+def _summary(ica: NoisyICA, X: np.ndarray, snapshots: list[Snapshot]) -> Table:
+    """A table of what the fit has learnt."""
     draws = ica.model_.posterior_sample(X, n_draws=20, n_warmup=30, random_state=0)
     on = (draws != 0).sum(-1).mean(0)
     residual = X - ica.inverse_transform(draws.mean(0))
-    looks = [snapshots[i] for i in sorted({0, 1, len(snapshots) - 1} & set(range(len(snapshots))))]
-    trend = [
-        (iteration, model.log_likelihood(X[::15], n_temperatures=100, n_particles=1).mean())
-        for iteration, model in looks
-    ]
-    table = Table(title="What was found", show_header=False, title_justify="left")
+    share = 1 - np.square(residual).sum() / np.square(X - X.mean(0)).sum()
+    variance = ica.noise_variance_
+    table = Table(title="What was learnt", show_header=False, title_justify="left")
     table.add_row("Iterations", str(ica.n_iter_))
     table.add_row(
         "Noise",
-        f"variance {ica.noise_variance_:.3f}, standard deviation {np.sqrt(ica.noise_variance_):.3f} (pixels go from 0 to 16)",
+        f"variance {variance:.3f}, standard deviation {np.sqrt(variance):.3f} "
+        "(pixels go from 0 to 16)",
     )
     for name, value in ica.prior_.parameters.items():
         table.add_row(f"Prior's {name}", np.array2string(value, precision=3))
+    table.add_row("Log likelihood per image", _likelihoods(X, snapshots))
     table.add_row(
-        "Log likelihood of an image",
-        ", ".join(f"{value:.2f} (iteration {t})" for t, value in trend),
+        "Components on per image",
+        f"{on.mean():.1f} of {draws.shape[-1]} on average (10 % of the images have fewer than "
+        f"{np.quantile(on, 0.1):.1f}, 10 % more than {np.quantile(on, 0.9):.1f})",
     )
-    table.add_row(
-        "Components on in an image",
-        f"{on.mean():.1f} of {draws.shape[-1]} on average (10 % under {np.quantile(on, 0.1):.1f}, 10 % over {np.quantile(on, 0.9):.1f})",
-    )
-    share = 1 - np.square(residual).sum() / np.square(X - X.mean(0)).sum()
     table.add_row("Variance explained", f"{100 * share:.1f} %")
     return table
+
+
+def _likelihoods(X: np.ndarray, snapshots: list[Snapshot]) -> str:
+    """The mean log likelihood of some images at the first two snapshots and at the last one."""
+    chosen = sorted({0, 1, len(snapshots) - 1} & set(range(len(snapshots))))
+    texts = []
+    for iteration, model in (snapshots[i] for i in chosen):
+        value = model.log_likelihood(X[::15], n_temperatures=100, n_particles=1).mean()
+        texts.append(f"{value:.2f} (iteration {iteration})")
+    return ", ".join(texts)

@@ -1,4 +1,7 @@
-"""Groups of options that several commands have, and how typer is told of them."""
+"""Options that several commands have, and how typer is told of groups of them.
+
+Nothing here imports NumPy or JAX, so that ``noisyica --help`` answers at once.
+"""
 
 from __future__ import annotations
 
@@ -12,45 +15,82 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from noisyica import priors
-from noisyica.app.runs import Source
+from noisyica.app.record import Source
 
-READING, LEARNING = "Reading the data", "Learning"
+PRIORS = ("log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff")
+"""The names in ``noisyica.priors.TABLE``, which takes long to import."""
+MEANS = "free, zero, shift or offset."
+SEED_HELP = "Random seed: the same seed gives the same result."
+LARGEST_SEED = 2**32 - 1
+
+DataArgument = Annotated[
+    Path, typer.Argument(help="A file or folder of data, one row per observation.")
+]
+RunArgument = Annotated[Path, typer.Argument(help="The folder of a run.")]
+RunOrModel = typer.Argument(help="The folder of a run, or a saved model (.npz).")
+PriorOption = Annotated[str, typer.Option(help=f"One of {', '.join(PRIORS)}.")]
+PriorsOption = Annotated[
+    str, typer.Option(help=f"One or several of {', '.join(PRIORS)}, separated by commas.")
+]
+ComponentsOption = Annotated[
+    int, typer.Option("--n-components", "-p", min=1, help="Number of components.")
+]
+MeanOption = Annotated[str, typer.Option(help=MEANS)]
+IterationsOption = Annotated[int, typer.Option(min=1, help="The maximum number of iterations.")]
+SeedOption = Annotated[
+    int, typer.Option("--random-state", "--seed", min=0, max=LARGEST_SEED, help=SEED_HELP)
+]
 
 
-def reading(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=READING)
+def reading(text: str) -> Any:
+    """An option that is shown among those that say how data are read."""
+    return typer.Option(help=text, rich_help_panel="Reading the data")
 
 
 def learning(text: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=LEARNING, **more)
+    """An option that is shown among those that say how the components are learnt."""
+    return typer.Option(*names, help=text, rich_help_panel="Learning", **more)
 
 
-def sizes(text: str | None) -> tuple[int, ...] | None:
-    """The numbers of "16x16" or "16,16"."""
+def parse_size(text: str | None) -> tuple[int, ...] | None:
+    """The numbers in a size such as "16x16" or "16,16"; None if there is none."""
     if text is None:
         return None
     try:
-        found = tuple(int(part) for part in text.lower().replace(",", "x").split("x"))
+        size = tuple(int(part) for part in text.lower().replace(",", "x").split("x"))
     except ValueError:
         raise ValueError(f"{text!r} is not a size: give height x width, such as 16x16.") from None
-    if min(found) < 1:
+    if min(size) < 1:
         raise ValueError(f"{text!r} is not a size: heights and widths are at least 1.")
-    return found
+    return size
+
+
+def parse_numbers(text: str) -> list[int]:
+    """The integers that "5", "2-10" or "2,4,8" stands for."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            numbers += range(int(first), int(last or first) + 1)
+        except ValueError:
+            raise ValueError(
+                f"{text!r} is not a list of numbers: give 5, 2-10, or 2,4,8."
+            ) from None
+    return numbers
 
 
 @dataclass
 class Reading:
-    """How a file or folder is read: what :func:`noisyica.data.read` takes."""
+    """How a file or folder is read: the options of :func:`noisyica.data.read`."""
 
     array: Annotated[
-        str | None, reading("Which array of a .npz, .mat, HDF5 or Zarr holds the rows.")
+        str | None, reading("Which array of a .npz, .mat, HDF5 or Zarr file holds the rows.")
     ] = None
     id_column: Annotated[str | None, reading("Which column of a table holds the rows' names.")] = (
         None
     )
     columns: Annotated[
-        str | None, reading("Which columns of a table are data: names with commas between.")
+        str | None, reading("Which columns of a table are data: names separated by commas.")
     ] = None
     shape: Annotated[str | None, reading("Rows are images of this size, such as 16x16.")] = None
     mesh: Annotated[
@@ -61,28 +101,25 @@ class Reading:
         Path | None, reading("A NIfTI volume: voxels that are not 0 are the columns.")
     ] = None
     patch_size: Annotated[
-        int | None, reading("Cut images into square patches of so many pixels.")
+        int | None, reading("Cut images into square patches with sides of this many pixels.")
     ] = None
     stride: Annotated[int | None, reading("Pixels from one patch to the next.")] = None
     colour: Annotated[bool, reading("Keep the images' colours.")] = False
     size: Annotated[str | None, reading("Resize images to this size, such as 64x64.")] = None
-    centre_patches: Annotated[bool, reading("Remove each patch's mean.")] = False
+    centre_patches: Annotated[bool, reading("Subtract the mean of each patch.")] = False
 
     def source(self, path: Path) -> Source:
-        """The file, with the options that were given."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        values["shape"], values["size"] = sizes(self.shape), sizes(self.size)
-        values["columns"] = (
-            None if self.columns is None else [name.strip() for name in self.columns.split(",")]
-        )
-        return Source(
-            path,
-            {
-                name: value
-                for name, value in values.items()
-                if value is not None and value is not False
-            },
-        )
+        """The file or folder, with those options that were given."""
+        values = dataclasses.asdict(self)
+        values["shape"], values["size"] = parse_size(self.shape), parse_size(self.size)
+        if self.columns is not None:
+            values["columns"] = [name.strip() for name in self.columns.split(",")]
+        given = {
+            name: value
+            for name, value in values.items()
+            if value is not None and value is not False  # 0 is passed on, and refused
+        }
+        return Source(path, given)
 
 
 @dataclass
@@ -92,31 +129,33 @@ class Learning:
     n_components: Annotated[
         str, learning("Number of components, or auto.", "--n-components", "-p")
     ] = "auto"
-    prior: Annotated[str, learning(f"One of {', '.join(priors.TABLE)}.")] = "bg"
+    prior: Annotated[str, learning(f"One of {', '.join(PRIORS)}.")] = "bg"
     algorithm: Annotated[str, learning("saem, mcem, em, fam-em or sem.")] = "saem"
     sampler: Annotated[str, learning("gibbs or metropolis.")] = "gibbs"
-    mean: Annotated[str, learning("free, zero, shift or offset.")] = "free"
+    mean: Annotated[str, learning(MEANS)] = "free"
     noise: Annotated[str, learning("isotropic or diagonal.")] = "isotropic"
     mixing_prior: Annotated[str, learning("normal, or none for maximum likelihood.")] = "normal"
     init: Annotated[str, learning("auto, pca, fastica or random.")] = "auto"
-    n_init: Annotated[int, learning("Starts, of which the likeliest is kept.", min=1)] = 1
-    n_draws: Annotated[int, learning("Sweeps an iteration of mcem.", min=1)] = 10
+    n_init: Annotated[int, learning("Number of starts; the likeliest result is kept.", min=1)] = 1
+    n_draws: Annotated[int, learning("Sweeps per iteration of mcem.", min=1)] = 10
     burn_in: Annotated[float, learning("Share of the iterations with step 1.", min=0, max=1)] = 0.5
     kappa: Annotated[float, learning("The step falls as t^-kappa.", min=0.5, max=1)] = 0.9
-    max_iter: Annotated[int, learning("Most iterations.", min=1)] = 1000
-    tol: Annotated[float, learning("When to stop; 0: after all iterations.", min=0)] = 1e-3
+    max_iter: Annotated[int, learning("The maximum number of iterations.", min=1)] = 1000
+    tol: Annotated[
+        float, learning("Drift below which saem stops; with 0 it does all iterations.", min=0)
+    ] = 1e-3
     dtype: Annotated[str, learning("float32 or float64.")] = "float32"
     transform_algorithm: Annotated[
-        str, learning("Coefficients: mean, or map for the most probable ones.")
+        str, learning("Coefficients: mean (of the posterior), or map (the most probable ones).")
     ] = "mean"
     boundaries: Annotated[bool, learning("Truncate on random boundaries.")] = False
     random_state: Annotated[
         int,
-        learning("Decides everything random.", "--random-state", "--seed", min=0, max=2**32 - 1),
+        learning(SEED_HELP, "--random-state", "--seed", min=0, max=LARGEST_SEED),
     ] = 0
 
     def settings(self) -> dict[str, Any]:
-        """What NoisyICA takes."""
+        """The arguments of NoisyICA."""
         values = dataclasses.asdict(self)
         if self.n_components != "auto":
             try:
@@ -130,22 +169,23 @@ class Learning:
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command as typer takes it: a parameter that is a group of options (a dataclass) becomes those options."""
+    """Turn each parameter that is a group of options (a dataclass) into the options of the group.
+
+    The function that is returned has one parameter per option, as typer wants it; it makes the
+    groups of them and calls ``command``.
+    """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {
         name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)
     }
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        if name not in groups:
+        if name in groups:
+            parameters += _parameters_of(groups[name])
+        else:
             parameters.append(
                 parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
             )
-            continue
-        kinds = get_type_hints(groups[name], include_extras=True)
-        for field in dataclasses.fields(groups[name]):
-            kind = {"default": field.default, "annotation": kinds[field.name]}
-            parameters.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, **kind))
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
@@ -158,3 +198,17 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _parameters_of(group: Any) -> list[inspect.Parameter]:
+    """One keyword parameter per field of a group of options."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(group)
+    ]

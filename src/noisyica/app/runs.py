@@ -2,23 +2,22 @@
 
 | file | what it is |
 |---|---|
-| ``run.json`` | where the data came from, options, versions, and how far it got |
+| ``run.json`` | where the data came from, options, versions, and how far the run got |
 | ``model.npz`` | the fitted estimator (:meth:`noisyica.NoisyICA.load`) |
-| ``history.csv`` | a line for each iteration |
-| ``coefficients.npz``, ``.csv`` or ``.parquet`` | the posterior means of the coefficients, with the rows' names |
-| ``components/`` | mean and components in the format of the data |
+| ``history.csv`` | one line per iteration |
+| ``coefficients.npz``, ``.csv`` or ``.parquet`` | the coefficients' posterior means, and ids |
+| ``components/`` | the mean and the components in the format of the data |
 | ``report.html`` | all of it to look at |
-| ``checkpoint.npz`` | while it is not finished: where it stands |
+| ``checkpoint.npz`` | while the run is not finished: how far it has got |
 
-Every file is written aside and then renamed, and ``run.json`` says "complete" only when all are there. So whatever happens, what is in
-the folder can be read, and :func:`resume` goes on to the end that an undisturbed run would have had.
+Every file is written as a whole or not at all. Whenever a run is interrupted, what is in the folder
+can be read, and :func:`resume` continues to the result that an undisturbed run would have had.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import platform
 import re
@@ -35,15 +34,24 @@ import numpy as np
 
 from noisyica import data as readers
 from noisyica import report
+from noisyica.app.record import (
+    CHECKPOINT,
+    COEFFICIENTS,
+    COMPONENTS,
+    HISTORY,
+    MODEL,
+    RECORD,
+    REPORT,
+    TABLES,
+    Record,
+    Source,
+)
 from noisyica.data import Data, storage
 from noisyica.data.files import need
-from noisyica.estimator import NoisyICA
+from noisyica.engine.settings import check_settings
+from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
 
-RECORD, MODEL, HISTORY, REPORT, CHECKPOINT, COMPONENTS = (
-    "run.json", "model.npz", "history.csv", "report.html", "checkpoint.npz", "components",
-)  # fmt: skip
-COEFFICIENTS = "coefficients"
-OWN = (
+OWN_FILES = (
     RECORD,
     MODEL,
     HISTORY,
@@ -53,70 +61,11 @@ OWN = (
     f"{COEFFICIENTS}.*",
     f".*{storage.TEMPORARY}",
 )
-"""What a run leaves in its folder."""
-TABLES = ("npz", "csv", "parquet")
-"""Formats of the coefficients."""
-
-
-class Source(NamedTuple):
-    """A file or folder of data, and how it is to be read."""
-
-    path: Path
-    options: dict[str, Any]
-
-    def read(self) -> Data:
-        return readers.read(self.path, **self.options)
-
-
-class Record(NamedTuple):
-    """What ``run.json`` holds."""
-
-    status: str  # "running", "interrupted", "fitted" or "complete"
-    source: Source
-    settings: dict[str, Any]  # of NoisyICA
-    table: str
-    page: bool  # whether there is to be a report
-    shape: tuple[int, int]
-    fingerprint: str
-    begun: str
-    versions: dict[str, str]
-    seconds: float = 0.0
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        paths = {
-            name: os.fspath(value) if isinstance(value, Path) else value
-            for name, value in self.source.options.items()
-        }
-        return {**self._asdict(), "source": {"path": os.fspath(self.source.path), "options": paths}}
-
-    def shown(self) -> dict[str, Any]:
-        """What a report shows of it: the settings are the estimator's, which the report has."""
-        plain = self.plain()
-        return {
-            name: plain[name] for name in ("source", "begun", "seconds", "fingerprint", "versions")
-        }
-
-    @classmethod
-    def read(cls, folder: Path) -> Record:
-        """The record of a run folder, or an error that says what is wrong with it."""
-        path = folder / RECORD
-        if not path.is_file():
-            raise ValueError(f"{folder} is not the folder of a run: it has no {RECORD}.")
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            source = Source(Path(found["source"]["path"]), found["source"]["options"])
-            return cls(**{**found, "source": source, "shape": tuple(found["shape"])})
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged ({error}).") from error
-
-    def write(self, folder: Path) -> None:
-        with storage.whole(folder / RECORD) as file:
-            file.write(json.dumps(self.plain(), indent=2).encode())
+"""Patterns of the names of all files that a run leaves in its folder."""
 
 
 class Outcome(NamedTuple):
-    """A run as far as it got."""
+    """A run as far as it has got."""
 
     folder: Path
     estimator: NoisyICA
@@ -131,71 +80,62 @@ def start(
     page: bool = True,
     overwrite: bool = False,
 ) -> Outcome:
-    """Fit the data and leave everything in a new folder; nothing is left where the data or the settings are refused."""
+    """Fit the data and leave everything in a new folder.
+
+    Nothing is left if the data or the settings are refused. ``table`` is the format of the
+    coefficients, ``page`` says whether to make a report, and ``overwrite`` allows to replace a run.
+    """
     if table not in TABLES:
         raise ValueError(f"Coefficients are written as {', '.join(TABLES)}, not as {table!r}.")
     if table == "parquet":
         need("pyarrow", "parquet")
-    NoisyICA(**settings)._check_parameters()
+    check_settings(NoisyICA(**settings))
     _refuse_occupied(folder, overwrite)
     data = source.read()
-    record = Record(
-        status="running",
-        source=Source(
-            _absolute(source.path),
-            {name: _absolute(value) for name, value in source.options.items()},
-        ),
-        settings=settings,
-        table=table,
-        page=page,
-        shape=(int(data.X.shape[0]), int(data.X.shape[1])),
-        fingerprint=readers.fingerprint(data.X),
-        begun=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=versions(),
-    )
-    new, before = not folder.exists(), _aside(folder)
+    record = _new_record(source, settings, table, page, data.X)
+    existed, replaced = folder.exists(), _move_aside(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         record.write(folder)
-        return _go_on(folder, record, data)
+        return _continue(folder, record, data)
     except BaseException:
         if not _worth_keeping(folder):
             shutil.rmtree(folder, ignore_errors=True)
-            if before is not None:
-                before.rename(folder)
-            elif not new:
+            if replaced is not None:
+                replaced.rename(folder)
+            elif existed:
                 folder.mkdir()
         raise
     finally:
-        if before is not None and before.exists():
-            shutil.rmtree(before)
+        if replaced is not None and replaced.exists():
+            shutil.rmtree(replaced)
 
 
 def resume(folder: Path) -> Outcome:
-    """Go on with a run that did not end, from its last checkpoint; a complete one is left as it is."""
+    """Continue an interrupted run from its last checkpoint; a complete one stays as it is."""
     record = Record.read(folder)
     for leftover in list(folder.glob(f".*{storage.TEMPORARY}")):
         _remove(leftover)
     if record.status == "complete":
         return Outcome(folder, NoisyICA.load(folder / MODEL), record)
-    return _go_on(folder, record, _same_data(record))
+    return _continue(folder, record, _read_same_data(record))
 
 
 def write_report(folder: Path, path: Path | None = None) -> Path:
-    """Make the report of a run (again)."""
+    """Make the report of a run (again), and return the path of its file."""
     record = Record.read(folder)
     if not (folder / MODEL).is_file():
         raise ValueError(
-            f"{folder} has no {MODEL} yet: 'noisyica fit --resume {folder}' goes on with the run."
+            f"{folder} has no {MODEL} yet: 'noisyica fit --resume {folder}' continues the run."
         )
-    estimator, data = NoisyICA.load(folder / MODEL), _same_data(record)
+    estimator, data = NoisyICA.load(folder / MODEL), _read_same_data(record)
     path = folder / REPORT if path is None else path
-    report.write(path, estimator, data, estimator.transform(data.X), record.shown())
+    report.write(path, estimator, data, estimator.transform(data.X), record.for_report())
     return path
 
 
 def versions() -> dict[str, str]:
-    """What the result may depend on."""
+    """The versions of Python and of the packages that a result may depend on."""
     packages = ("noisyica", "jax", "jaxlib", "numpy", "scipy", "scikit-learn")
     return {
         "python": platform.python_version(),
@@ -204,8 +144,8 @@ def versions() -> dict[str, str]:
 
 
 def extras() -> dict[str, str]:
-    """Which optional libraries are there: by extra, their versions."""
-    found: dict[str, str] = {}
+    """The optional packages by the extra that installs them, with the versions that are there."""
+    version_of_extra: dict[str, str] = {}
     for requirement in metadata.requires("noisyica") or []:
         name, _, extra = requirement.partition("; extra == ")
         extra, package = extra.strip("'\""), re.split(r"[<>=!~ ]", name)[0]
@@ -215,42 +155,62 @@ def extras() -> dict[str, str]:
             version = metadata.version(package)
         except metadata.PackageNotFoundError:
             version = "not installed"
-        found[f"{extra} (extra)"] = f"{package} {version}"
-    return found
+        version_of_extra[f"{extra} (extra)"] = f"{package} {version}"
+    return version_of_extra
 
 
-# ------------------------------------------------------------------------------------------------------------ private
+def write_coefficients(path: Path, beta: np.ndarray, ids: np.ndarray, names: Any) -> None:
+    """Write coefficients and the ids of the rows in the format that the ending of the path says."""
+    if path.suffix == ".npz":
+        with storage.whole(path) as file:
+            np.savez(
+                file, coefficients=beta, ids=np.asarray(ids, str), names=np.asarray(names, str)
+            )
+    elif path.suffix == ".npy":
+        with storage.whole(path) as file:
+            np.save(file, beta)
+    else:
+        readers.write_table(path, beta, ids, [str(name) for name in names])
 
 
-def _go_on(folder: Path, record: Record, data: Data) -> Outcome:
-    """From wherever the run stands to its end."""
+# ---------------------------------------------------------------------------------- private
+
+
+def _new_record(
+    source: Source, settings: dict[str, Any], table: str, page: bool, X: np.ndarray
+) -> Record:
+    """The record of a run that begins now."""
+    options = {name: _absolute(value) for name, value in source.options.items()}
+    return Record(
+        status="running",
+        source=Source(_absolute(source.path), options),
+        settings=settings,
+        table=table,
+        page=page,
+        shape=(int(X.shape[0]), int(X.shape[1])),
+        fingerprint=readers.fingerprint(X),
+        begun=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+    )
+
+
+def _continue(folder: Path, record: Record, data: Data) -> Outcome:
+    """Take a run from wherever it stands to its end, or to an interruption by Ctrl-C."""
     begun = time.monotonic()
 
     def reached(status: str) -> Record:
-        now = record._replace(
-            status=status, seconds=round(record.seconds + time.monotonic() - begun, 2)
-        )
-        now.write(folder)
-        return now
+        seconds = round(record.seconds + time.monotonic() - begun, 2)
+        updated = record._replace(status=status, seconds=seconds)
+        updated.write(folder)
+        return updated
 
     if record.status == "fitted":
         estimator = NoisyICA.load(folder / MODEL)
     else:
-        estimator = NoisyICA(**record.settings, checkpoint=folder / CHECKPOINT)
-        interrupted = False
-        try:
-            estimator._fit(data.X, {})
-        except KeyboardInterrupt:
-            if not hasattr(estimator, "components_"):
-                raise
-            interrupted = True
-        estimator.checkpoint = None
-        (folder / REPORT).unlink(missing_ok=True)  # of an earlier, interrupted model
-        estimator.save(folder / MODEL)
-        _write_history(folder / HISTORY, estimator.history_)
-        now = reached("interrupted" if interrupted else "fitted")
+        estimator, interrupted = _fit(folder, record, data)
+        updated = reached("interrupted" if interrupted else "fitted")
         if interrupted:
-            return Outcome(folder, estimator, now)
+            return Outcome(folder, estimator, updated)
     (folder / CHECKPOINT).unlink(missing_ok=True)
     beta = estimator.transform(data.X)
     write_coefficients(
@@ -258,36 +218,56 @@ def _go_on(folder: Path, record: Record, data: Data) -> Outcome:
     )
     _write_components(folder / COMPONENTS, estimator, data, record.source.path)
     if record.page:
-        report.write(folder / REPORT, estimator, data, beta, reached("fitted").shown())
+        report.write(folder / REPORT, estimator, data, beta, reached("fitted").for_report())
     return Outcome(folder, estimator, reached("complete"))
 
 
+def _fit(folder: Path, record: Record, data: Data) -> tuple[NoisyICA, bool]:
+    """Fit and write the model and its history; also say whether Ctrl-C ended the fit early."""
+    estimator = NoisyICA(**record.settings, checkpoint=folder / CHECKPOINT)
+    interrupted = False
+    try:
+        fit_and_keep_checkpoint(estimator, data.X)
+    except KeyboardInterrupt:
+        if not hasattr(estimator, "components_"):
+            raise
+        interrupted = True
+    estimator.checkpoint = None
+    (folder / REPORT).unlink(missing_ok=True)  # it may show an earlier, interrupted model
+    estimator.save(folder / MODEL)
+    _write_history(folder / HISTORY, estimator.history_)
+    return estimator, interrupted
+
+
 def _refuse_occupied(folder: Path, overwrite: bool) -> None:
+    """Raise a ValueError if a run cannot be written to the folder."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder for the run.")
-    found = [path.name for path in folder.iterdir()] if folder.exists() else []
-    if not found:
+    names = [path.name for path in folder.iterdir()] if folder.exists() else []
+    if not names:
         return
-    if not all(any(fnmatch(name, pattern) for pattern in OWN) for name in found):
+    if not all(any(fnmatch(name, pattern) for pattern in OWN_FILES) for name in names):
         raise ValueError(
             f"{folder} is not empty, and has more in it than a run leaves: name another."
         )
     if not overwrite:
         raise ValueError(
-            f"{folder} holds a run already: name another folder, go on with it (--resume), or replace it (--overwrite)."
+            f"{folder} holds a run already: name another folder, continue the run (--resume), "
+            "or replace it (--overwrite)."
         )
 
 
-def _aside(folder: Path) -> Path | None:
-    """Move a run that is to be replaced out of the way, till the new one has learnt something."""
+def _move_aside(folder: Path) -> Path | None:
+    """Rename the folder of a run that is to be replaced, until the new run has learnt something."""
     if not folder.exists() or not any(folder.iterdir()):
         return None
-    before = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.replaced")
-    folder.rename(before)
-    return before
+    replaced = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.replaced")
+    folder.rename(replaced)
+    return replaced
 
 
 def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -295,26 +275,28 @@ def _remove(path: Path) -> None:
 
 
 def _worth_keeping(folder: Path) -> bool:
+    """Whether the folder has anything that the run has learnt."""
     return (folder / CHECKPOINT).exists() or (folder / MODEL).exists()
 
 
 def _absolute(value: Any) -> Any:
-    """Not resolved: a link may have another ending than what it points to."""
+    """A path made absolute; links stay, since what they point to may have another ending."""
     return Path(os.path.abspath(value)) if isinstance(value, Path) else value
 
 
-def _same_data(record: Record) -> Data:
-    """The data of a run, read again, and found to be the same."""
+def _read_same_data(record: Record) -> Data:
+    """Read the data of a run again, and raise a ValueError if they have changed."""
     data = record.source.read()
     if readers.fingerprint(data.X) != record.fingerprint:
         raise ValueError(
-            f"{record.source.path} is no longer what the run was begun with: it cannot go on with other data."
+            f"{record.source.path} is no longer what the run was begun with: "
+            "the run cannot continue with other data."
         )
     return data
 
 
 def _write_history(path: Path, history: dict[str, np.ndarray]) -> None:
-    """A line for each iteration, a column for each number."""
+    """Write the history as a table with one line per iteration and one column per number."""
     columns: dict[str, np.ndarray] = {}
     for name, values in history.items():
         flat = values.reshape(len(values), -1)
@@ -332,33 +314,19 @@ def _write_history(path: Path, history: dict[str, np.ndarray]) -> None:
         file.write(text.getvalue().encode())
 
 
-def write_coefficients(path: Path, beta: np.ndarray, ids: np.ndarray, names: Any) -> None:
-    """Coefficients with the rows' names, in the format that the file's name says."""
-    if path.suffix == ".npz":
-        with storage.whole(path) as file:
-            np.savez(
-                file, coefficients=beta, ids=np.asarray(ids, str), names=np.asarray(names, str)
-            )
-    elif path.suffix == ".npy":
-        with storage.whole(path) as file:
-            np.save(file, beta)
-    else:
-        readers.write_table(path, beta, ids, [str(name) for name in names])
-
-
 def _write_components(folder: Path, estimator: NoisyICA, data: Data, source: Path) -> None:
-    """The mean and the components in the format of the data, in a folder that is replaced as a whole."""
-    aside = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+    """Write the mean and the components in the format of the data, replacing the folder at once."""
+    unfinished = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
     p = len(estimator.components_)
     names = ["mean", *(f"{j:0{len(str(p - 1))}}" for j in range(p))]
     readers.write(
         np.vstack([estimator.mean_, estimator.components_]),
         data.layout,
-        aside / "components",
+        unfinished / "components",
         names,
         like=source,
     )
     shutil.rmtree(folder, ignore_errors=True)
-    aside.rename(folder)
+    unfinished.rename(folder)

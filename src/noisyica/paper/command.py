@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from noisyica.paper import NAMES, page
-from noisyica.paper.common import Settings
+from noisyica.paper import NAMES
+
+if TYPE_CHECKING:
+    from noisyica.paper.common import Settings
 
 
 def reproduce(
@@ -46,6 +48,8 @@ def reproduce(
 
     Example: noisyica reproduce images --quick -o results
     """
+    from noisyica.paper.common import Settings
+
     try:
         _reproduce(name, Settings(quick, data, repeats, jobs, seed, output / ".cache"), output)
     except (ValueError, TypeError, OSError, ImportError) as error:
@@ -54,6 +58,8 @@ def reproduce(
 
 
 def _reproduce(name: str, settings: Settings, output: Path) -> None:
+    from noisyica.paper import page
+
     if name not in (*NAMES, "all"):
         raise ValueError(f"There is no experiment {name!r}: give {', '.join(NAMES)} or all.")
     if settings.data is not None and not settings.data.exists():

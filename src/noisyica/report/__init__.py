@@ -1,4 +1,17 @@
-"""One HTML file that shows a fit: it opens without a network, and its explorer takes rows apart and puts them together again."""
+"""One HTML file that shows a fit.
+
+It opens without a network, and its explorer takes rows apart and puts them together again.
+
+=============  ================================================================================
+``sample``     the rows that a report looks at, and what the model says of them
+``contents``   all that the page shows, as plain data
+``facts``      what of it is said in words
+``layouts``    the layout of the rows, for the page and in words
+``noise``      whether the residuals look like noise
+``pack``       arrays as short text
+``page/``      the page itself: HTML, style and scripts
+=============  ================================================================================
+"""
 
 from __future__ import annotations
 
@@ -42,14 +55,17 @@ def build(
     Parameters
     ----------
     ica : NoisyICA
-        Fitted.
+        The fitted estimator.
     data : noisyica.data.Data
-        The rows (a memory map will do: a sample of them is read), their ids and their layout.
+        The rows, their ids and their layout. The rows can be a memory map: only a sample is read.
     coefficients : array (n, p), optional
-        The rows' coefficients, if they are there already; those of the sample are computed otherwise.
+        The coefficients of the rows, if they have been computed already; otherwise those of the
+        sample are computed.
     settings : dict, optional
-        What else to show: options, versions, the name of the data file, its "fingerprint", seconds taken. May be nested.
+        What else to show, such as options, versions, the name of the data file, its "fingerprint"
+        and the seconds taken. Values can be dictionaries, too.
     title : str, optional
+        The heading of the page; by default it says how many components and rows there are.
 
     Examples
     --------
@@ -59,39 +75,38 @@ def build(
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data[:200]
     >>> ica = NoisyICA(3, max_iter=20, tol=0, random_state=0).fit(X)
-    >>> page = report.build(ica, Data(X, {}, np.arange(200).astype(str), Images(np.array([8, 8]))), title="Digits")
+    >>> data = Data(X, {}, np.arange(200).astype(str), Images(np.array([8, 8])))
+    >>> page = report.build(ica, data, title="Digits")
     >>> page.startswith("<!doctype html>")
     True
     """
     check(ica, data, coefficients)
-    title = (
-        title if title is not None else f"{len(ica.components_)} components of {len(data.X):,} rows"
-    )
+    if title is None:
+        title = f"{len(ica.components_)} components of {len(data.X):,} rows"
     payload = gather(ica, data, look(ica, data, coefficients), settings or {}, title)
     text = json.dumps(payload, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":  # nothing in it can end the element that holds it
+    for sign in "<>&":  # so that nothing in it can end the element that holds it
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    style, script = (
-        _file("page.css"),
-        "\n".join(['"use strict";', *(_file(name) for name in SCRIPTS)]),
-    )
+    style = _read("page.css")
+    script = "\n".join(['"use strict";', *map(_read, SCRIPTS)])
     parts = {"TITLE": html.escape(title), "STYLE": style, "SCRIPT": script, "DATA": text}
     parts |= {"STYLE_HASH": _hash(style), "SCRIPT_HASH": _hash(script)}
-    pieces = _file("page.html").split("@@")  # names of parts stand between these
+    pieces = _read("page.html").split("@@")  # every other piece is the name of a part
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def write(path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-    """Write the page that :func:`build` makes of the other arguments to a file: all of it or nothing."""
+    """Write the page to a file, all of it or nothing; the other arguments are :func:`build`'s."""
     text = build(*args, **kwargs)
     with whole(path) as file:
         file.write(text.encode())
 
 
-def _file(name: str) -> str:
+def _read(name: str) -> str:
+    """The text of one of the files that the page is made of."""
     return (files("noisyica.report") / "page" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
-    """By which the page's security policy knows its own style and script, and no others."""
+    """A hash by which the page's security policy knows its own style and script, and no others."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

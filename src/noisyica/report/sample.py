@@ -11,29 +11,47 @@ from noisyica.data import Data
 from noisyica.estimator import NoisyICA
 
 STATISTICS_ROWS, STATISTICS_NUMBERS = 2000, 20_000_000
-"""At most so many rows are looked at, and so many numbers in them and in the draws of their coefficients."""
+"""The largest number of rows that are looked at, and of numbers in them or in their draws."""
 DRAWS, WARMUP = 50, 50
 PARTICLES = 8
-"""Of the likelihood's annealed importance sampling: its error is far below the spread of the rows."""
+"""Particles of the likelihood's importance sampling: its error is far below the rows' spread."""
 
 
 class Sample(NamedTuple):
-    """Rows drawn at random, in the order of the data."""
+    """Rows drawn at random, in the order of the data, and what the model says of them.
 
-    rows: np.ndarray  # (m,): their numbers
-    X: np.ndarray  # (m, d)
-    beta: np.ndarray  # (m, p): coefficients, as transform gives them
-    offset: np.ndarray  # (m,)
-    draws: np.ndarray  # (DRAWS, m, p): of the posterior
-    residual: (
-        np.ndarray
-    )  # (m, d): what one draw leaves, over the noise's standard deviation; NaN where X is
-    log_likelihood: np.ndarray  # (m,)
-    error: np.ndarray  # (m,): standard error of that
+    Attributes
+    ----------
+    rows : array (m,)
+        The numbers of the rows.
+    X : array (m, d)
+        The rows themselves.
+    beta : array (m, p)
+        Their coefficients, as ``transform`` gives them.
+    offset : array (m,)
+        Their offsets; 0 under a prior without.
+    draws : array (DRAWS, m, p)
+        Coefficients drawn from the posterior.
+    residual : array (m, d)
+        What one draw leaves, over the standard deviation of the noise; NaN where X is NaN.
+    log_likelihood : array (m,)
+        An estimate of log p(x).
+    error : array (m,)
+        The standard error of that estimate.
+    """
+
+    rows: np.ndarray
+    X: np.ndarray
+    beta: np.ndarray
+    offset: np.ndarray
+    draws: np.ndarray
+    residual: np.ndarray
+    log_likelihood: np.ndarray
+    error: np.ndarray
 
 
 def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int = 0) -> Sample:
-    """Draw rows (the same ones for the same seed) and ask the model about them."""
+    """Draw rows (the same ones for the same random seed) and ask the model about them."""
     n, d = data.X.shape
     model = ica.model_
     count = min(
@@ -46,7 +64,7 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
     beta = ica.transform(X) if coefficients is None else np.asarray(coefficients[rows], float)
     draws = model.posterior_sample(X, n_draws=DRAWS, n_warmup=WARMUP, random_state=seed)
     drawn = draws[-1]
-    # were the model true, a draw of coefficients would leave just its noise; posterior means leave less
+    # If the model is true, a draw of the coefficients leaves the noise; posterior means leave less.
     left = X - model.mean - offsets(model, X, drawn, seed)[:, None] - drawn @ model.mixing.T
     value, error = model.log_likelihood(X, n_particles=PARTICLES, return_std=True)
     return Sample(
@@ -62,23 +80,25 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
 
 
 def check(ica: Any, data: Any, coefficients: Any) -> None:
-    """One line on what is wrong with what a report is asked of."""
+    """Raise an error in one line if a report cannot be made of these."""
     if not isinstance(ica, NoisyICA) or not hasattr(ica, "components_"):
-        raise TypeError(
-            f"A report is of a fitted NoisyICA; got {type(ica).__name__}{'' if not isinstance(ica, NoisyICA) else ', not fitted'}."
-        )
+        what = f"{type(ica).__name__}{', not fitted' if isinstance(ica, NoisyICA) else ''}"
+        raise TypeError(f"A report is of a fitted NoisyICA; got {what}.")
     if not isinstance(data, Data):
         raise TypeError(
-            f"data must be a noisyica.data.Data (noisyica.data.read gives one); got {type(data).__name__}."
+            "data must be a noisyica.data.Data (noisyica.data.read gives one); "
+            f"got {type(data).__name__}."
         )
-    (n, d), p = data.X.shape, len(ica.components_)
-    if d != ica.components_.shape[1] or data.layout.size != d:
+    (n, d), (p, columns) = data.X.shape, ica.components_.shape
+    if d != columns or data.layout.size != d:
         raise ValueError(
-            f"The data have {d} columns, their layout {data.layout.size}, the model {ica.components_.shape[1]}: all must agree."
+            f"The data have {d} columns, their layout {data.layout.size}, the model {columns}: "
+            "all must agree."
         )
     if len(data.ids) != n:
         raise ValueError(f"There are {len(data.ids)} ids for {n} rows: give one for each.")
     if coefficients is not None and np.shape(coefficients) != (n, p):
         raise ValueError(
-            f"coefficients must have shape {(n, p)}, a row for each row of the data; got {np.shape(coefficients)}."
+            f"coefficients must have shape {(n, p)}, one row per row of the data; "
+            f"got {np.shape(coefficients)}."
         )
