@@ -50,8 +50,7 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper, and write a page with the paper's numbers beside ours.
 
-    The results of finished cases are kept in OUTPUT/.cache: a run that was interrupted goes on
-    where it stopped.
+    Finished cases are kept in OUTPUT/.cache: an interrupted run goes on where it stopped.
 
     Example: noisyica reproduce images --quick -o results
     """
