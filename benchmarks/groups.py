@@ -1,8 +1,8 @@
-"""The paper's tables of p-values on hippocampus surfaces: two groups compared by the coefficients of each prior.
+"""The paper's tables of p-values on hippocampi: two groups compared by each prior's coefficients.
 
-python benchmarks/groups.py --data hippocampus_spharm_left.npz --field log_jacobian
+    python benchmarks/groups.py --data hippocampus_spharm_left.npz --field log_jacobian
 
-The file holds a field (n, d), and the rows' labels under "label".
+The file holds a field (n, d), and the labels of the rows under "label".
 """
 
 import argparse
@@ -16,18 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from noisyica import NoisyICA, compare_groups, priors
 from noisyica.analysis.groups import hotelling
 
-
-def null_p_values(coefficients, n_second, count, n_permutations):
-    """p-values of coefficients whose labels are permuted, which should be uniform."""
-    rng = np.random.default_rng(0)
-    found = []
-    for i in range(count):
-        labels = rng.permutation(np.arange(len(coefficients)) < n_second)
-        found.append(hotelling([coefficients], labels, n_permutations, i).p_values[0])
-    return np.array(found)
+HEADS = "mean p", "sd draws", "sd refits", "p of mean", "median T2", "least adj"
 
 
-def main():
+def options():
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -43,43 +36,64 @@ def main():
         "--nulls",
         type=int,
         default=500,
-        help="times that labels are permuted to see whether p-values are uniform",
+        help="how often labels are permuted to see whether p-values are uniform",
     )
-    chosen = parser.parse_args()
+    return parser.parse_args()
+
+
+def compare(X, labels, prior, chosen):
+    """Compare the groups by the coefficients of one prior, print the p-values, and return them."""
+    begun = time.perf_counter()
+    comparison = compare_groups(
+        X,
+        labels,
+        NoisyICA(chosen.components, prior=prior, random_state=0),
+        n_draws=chosen.draws,
+        n_refits=chosen.refits,
+        n_permutations=chosen.permutations,
+        random_state=0,
+    )
+    p_values = (
+        f"{comparison.p_value:9.2g} {comparison.p_value_std:9.2g} "
+        f"{comparison.p_value_std_refits:9.2g} {comparison.p_value_of_mean:9.2g}"
+    )
+    t_squared, least = (
+        np.median(comparison.statistics),
+        comparison.component_p_values_adjusted.min(),
+    )
+    seconds = time.perf_counter() - begun
+    print(f"{prior:>6} {p_values} {t_squared:9.1f} {least:9.2g} {seconds:6.1f}", flush=True)
+    return comparison
+
+
+def null_p_values(coefficients, n_second, count, n_permutations):
+    """Return p-values of coefficients whose labels are permuted, which should be uniform."""
+    rng = np.random.default_rng(0)
+    p_values = []
+    for i in range(count):
+        labels = rng.permutation(np.arange(len(coefficients)) < n_second)
+        p_values.append(hotelling([coefficients], labels, n_permutations, i).p_values[0])
+    return np.array(p_values)
+
+
+def main():
+    chosen = options()
     warnings.simplefilter("ignore", ConvergenceWarning)
     with np.load(chosen.data) as file:
-        X, label = file[chosen.field].astype(float), file["label"]
-    mask = np.isin(label, chosen.groups)
-    X, label = X[mask], label[mask]
-    print(
-        f"{chosen.field}: {X.shape[0]} rows, {X.shape[1]} columns, {chosen.components} components"
-    )
-    print(
-        f"{'prior':>6} {'mean p':>9} {'sd draws':>9} {'sd refits':>9} {'p of mean':>9} {'median T2':>9} {'least adj':>9} {'s':>6}"
-    )
-    for name in chosen.priors:
-        begun = time.perf_counter()
-        estimator = NoisyICA(chosen.components, prior=name, random_state=0)
-        how = {
-            "n_draws": chosen.draws,
-            "n_refits": chosen.refits,
-            "n_permutations": chosen.permutations,
-            "random_state": 0,
-        }
-        found = compare_groups(X, label, estimator, **how)
-        seconds = time.perf_counter() - begun
-        print(
-            f"{name:>6} {found.p_value:9.2g} {found.p_value_std:9.2g} {found.p_value_std_refits:9.2g} {found.p_value_of_mean:9.2g} "
-            f"{np.median(found.statistics):9.1f} {found.component_p_values_adjusted.min():9.2g} {seconds:6.1f}",
-            flush=True,
-        )
+        X, labels = file[chosen.field].astype(float), file["label"]
+    rows = np.isin(labels, chosen.groups)
+    X, labels = X[rows], labels[rows]
+    print(f"{chosen.field}: {len(X)} rows, {X.shape[1]} columns, {chosen.components} components")
+    print(f"{'prior':>6} {' '.join(f'{head:>9}' for head in HEADS)} {'s':>6}")
+    for prior in chosen.priors:
+        comparison = compare(X, labels, prior, chosen)
     begun = time.perf_counter()
-    found = null_p_values(
-        found.models[0].posterior_mean(X), found.sizes[1], chosen.nulls, chosen.permutations
-    )
+    coefficients = comparison.models[0].posterior_mean(X)
+    nulls = null_p_values(coefficients, comparison.sizes[1], chosen.nulls, chosen.permutations)
+    uniform = scipy.stats.kstest(nulls, "uniform").pvalue
     print(
-        f"labels permuted {chosen.nulls} times on the posterior means of {name}: K-S p-value "
-        f"{scipy.stats.kstest(found, 'uniform').pvalue:.3f}, share of p <= 0.05 {np.mean(found <= 0.05):.3f} "
+        f"labels permuted {chosen.nulls} times on the posterior means of {prior}: "
+        f"K-S p-value {uniform:.3f}, share of p <= 0.05 {np.mean(nulls <= 0.05):.3f} "
         f"({time.perf_counter() - begun:.1f} s)"
     )
 

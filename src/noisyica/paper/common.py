@@ -1,4 +1,4 @@
-"""What all experiments share: their settings, and what they give."""
+"""What all experiments share: the options of a run, and the parts of a result."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
+Record = Mapping[str, Any]
+"""One case of an experiment and its result, by name (see :func:`noisyica.paper.tasks.run`)."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the command line says.
+class Options:
+    """How an experiment is to be run: the options of ``noisyica reproduce``.
 
     Attributes
     ----------
     quick : bool
-        Minutes instead of hours: fewer repeats, iterations and sizes.
+        Take minutes instead of hours, with fewer repeats, iterations and sizes.
     data : Path, optional
-        Folder with the real data; stand-ins are used without it.
+        The folder with the real data. Stand-ins are used for what it lacks.
     repeats : int, optional
-        Of each case; by default what the experiment says.
+        The number of repeats of each case. Each experiment has its own default.
     jobs : int
-        Processes. Times are always measured in one.
+        The number of processes. Times are always measured in a single one.
     seed : int
-        Added to the number of the repeat wherever something is random.
+        The random seed of the first repeat; the next repeats have the numbers that follow.
     cache : Path, optional
-        Folder where finished cases are kept, and found by the next run.
+        The folder that keeps the results of finished cases for later runs.
     verbose : bool
-        Show progress on a terminal.
+        Whether progress is shown on a terminal.
     """
 
     quick: bool = False
@@ -47,17 +49,17 @@ class Settings:
     verbose: bool = True
 
     def choose(self, quick: T, full: T) -> T:
-        """The first for a quick run, the second for a full one."""
+        """Return the first value in a quick run, and the second in a full one."""
         return quick if self.quick else full
 
     def seeds(self, quick: int, full: int) -> list[int]:
-        """A seed for each repeat, as many as asked for, or as the experiment says."""
+        """Return a random seed for each repeat; the arguments are the experiment's own numbers."""
         return [self.seed + i for i in range(self.repeats or self.choose(quick, full))]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of ours, in the row and column of a table, and the paper's own where it has one."""
+    """One of our numbers with its place in a table, and the paper's number where there is one."""
 
     table: str
     row: str
@@ -68,13 +70,16 @@ class Entry:
 
     @property
     def ratio(self) -> float:
-        """Ours over the paper's."""
+        """Our number over the paper's."""
         return self.ours / self.paper if self.paper else math.nan
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence with its numbers, and whether it is what the paper says, or what is wanted; None: neither says anything."""
+    """A sentence about the result, and whether it agrees with what the paper says or we want.
+
+    ``holds`` is None where neither says anything.
+    """
 
     text: str
     holds: bool | None = None
@@ -82,7 +87,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, its name within the experiment, and what it shows."""
+    """A figure with its name within the experiment and its caption."""
 
     name: str
     figure: Figure
@@ -91,7 +96,7 @@ class Picture:
 
 @dataclass
 class Result:
-    """What an experiment gives; :func:`noisyica.paper.page.write` makes a page of it."""
+    """The result of an experiment, of which :func:`noisyica.paper.page.write` makes a page."""
 
     title: str
     question: str
@@ -101,31 +106,34 @@ class Result:
     claims: list[Claim] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    legend: str = "Cells: ours, plus or minus a standard error over the repeats."
-    seconds: float = math.nan  # of computing, summed over all cases
+    legend: str = "Each cell has our mean, plus or minus its standard error over the repeats."
+    seconds: float = math.nan  # computing time, summed over all cases
 
     def find(self, table: str, row: str, column: str) -> Entry:
-        """The entry at a place."""
+        """Return the entry at a place."""
         return next(e for e in self.entries if (e.table, e.row, e.column) == (table, row, column))
 
 
 def summary(values: Iterable[float]) -> tuple[float, float]:
-    """Mean and standard error."""
-    found = np.array([v for v in values if np.isfinite(v)])
-    if not len(found):
-        return math.nan, math.nan
-    return float(found.mean()), float(found.std(ddof=1) / np.sqrt(len(found))) if len(
-        found
-    ) > 1 else math.nan
+    """Return the mean of the finite values and its standard error (NaN where there is none)."""
+    finite = np.array([value for value in values if np.isfinite(value)])
+    mean = float(finite.mean()) if len(finite) else math.nan
+    error = float(finite.std(ddof=1) / np.sqrt(len(finite))) if len(finite) > 1 else math.nan
+    return mean, error
 
 
-def where(records: Sequence[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
-    """The records that have these values."""
+def where(records: Sequence[Record], **wanted: Any) -> list[Record]:
+    """Return the records that have these values."""
     return [
         record for record in records if all(record[name] == value for name, value in wanted.items())
     ]
 
 
-def column(records: Sequence[Mapping[str, Any]], name: str, **wanted: Any) -> list[float]:
-    """One number of each of the records that have these values."""
+def column(records: Sequence[Record], name: str, **wanted: Any) -> list[float]:
+    """Return one number of each record that has these values."""
     return [record[name] for record in where(records, **wanted)]
+
+
+def computing_time(*records: Sequence[Record]) -> float:
+    """Return the seconds that all cases together have taken."""
+    return float(sum(record["spent"] for group in records for record in group))

@@ -1,8 +1,11 @@
-"""How many components? Eight intervals, and models with 2 to 50 components (the figures of 6, 8 and 15, and of alpha against p)."""
+"""How many components? Eight intervals, and models with 2 to 50 components.
+
+The paper has figures of models with 6, 8 and 15 components, and of alpha against their number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,26 +13,45 @@ import numpy as np
 
 from noisyica import Model, NoisyICA, priors
 from noisyica.paper import drawing, published, tasks
-from noisyica.paper.common import Claim, Entry, Picture, Result, Settings, column, summary, where
+from noisyica.paper.common import (
+    Claim,
+    Entry,
+    Options,
+    Picture,
+    Record,
+    Result,
+    column,
+    computing_time,
+    summary,
+    where,
+)
 from noisyica.paper.measures import cosines
 
 ROWS, INTERVALS, WIDTH, ALPHA, SHIFT, SIGMA = 1000, 8, 12, 0.5, 2.0, 0.5
 SHOWN = (6, 8, 15)
 FITS: dict[str, str | None] = {"maximum likelihood": None, "A hidden": "normal"}
-RECOVERED, DULL = 0.9, 0.1
-"""A component is an interval's if their cosine is at least the one, and off if its norm is less than the other of the largest."""
+FATES = ("recovered", "merged", "repeated", "noise", "off")
+RECOVERED = 0.9
+"""A component belongs to an interval if their absolute cosine is at least this."""
+OFF = 0.1
+"""A component is off if its norm is less than this share of the largest norm."""
+EXPECTED = {
+    6: ("merged", "two intervals in one component"),
+    8: ("recovered", "all eight"),
+    15: ("repeated", "some repeated, some noise"),
+}
+"""What the paper sees in the models that it shows, by their number of components."""
 
 
 def truth() -> np.ndarray:
-    """The intervals' indicators, as columns."""
+    """Return the true components, the indicators of the intervals, as columns."""
     return np.kron(np.eye(INTERVALS), np.ones((WIDTH, 1)))
 
 
 def estimate(p: int, fit: str, seed: int, max_iter: int) -> dict[str, Any]:
-    """One fit: alpha, what became of the intervals, and the components."""
-    X, _ = Model(
-        truth(), noise_variance=SIGMA**2, prior=priors.BernoulliGaussian(ALPHA, shift=SHIFT)
-    ).sample(ROWS, random_state=seed)
+    """Fit p components, and return alpha, the number of components of each fate, and themselves."""
+    prior = priors.BernoulliGaussian(ALPHA, shift=SHIFT)
+    X, _ = Model(truth(), noise_variance=SIGMA**2, prior=prior).sample(ROWS, random_state=seed)
     options: dict[str, Any] = {
         "mean": "shift",
         "mixing_prior": FITS[fit],
@@ -46,54 +68,59 @@ def estimate(p: int, fit: str, seed: int, max_iter: int) -> dict[str, Any]:
 
 
 def fates(A: np.ndarray) -> dict[str, int]:
-    """How many intervals are recovered, and how many components are merged (of several intervals), repeated, noise, or off."""
+    """Count the intervals that are recovered, and the components of A of each other fate.
+
+    A component is "merged" if it is made of several intervals, "repeated" if its interval has
+    another component already, "noise" if intervals explain at most half of it, or "off".
+    """
     norms = np.linalg.norm(A, axis=0)
-    off = norms < DULL * norms.max()
-    own = cosines(A, truth())
-    own[off] = 0
+    off = norms < OFF * norms.max()
+    cosine = cosines(A, truth())
+    cosine[off] = 0
     loads = np.abs(truth().T @ A) / WIDTH
-    inside = (
-        np.square(loads).sum(0) * WIDTH / np.maximum(norms**2, 1e-300)
-    )  # the share of a component that intervals explain
+    explained = np.square(loads).sum(0) * WIDTH / np.maximum(norms**2, 1e-300)
     second, first = np.sort(loads, axis=0)[-2:]
-    merged = ~off & (inside > 0.5) & (second > 0.3 * first)
-    recovered = own.max(0) >= RECOVERED
+    merged = ~off & (explained > 0.5) & (second > 0.3 * first)
+    recovered = cosine.max(0) >= RECOVERED
     return {
         "recovered": int(recovered.sum()),
         "merged": int(merged.sum()),
-        "repeated": int((own >= RECOVERED).sum() - recovered.sum()),
-        "noise": int((~off & (inside <= 0.5)).sum()),
+        "repeated": int((cosine >= RECOVERED).sum() - recovered.sum()),
+        "noise": int((~off & (explained <= 0.5)).sum()),
         "off": int(off.sum()),
     }
 
 
-def run(settings: Settings) -> Result:
-    """All numbers of components, with A at its maximum of likelihood and hidden."""
+def run(options: Options) -> Result:
+    """Run the experiment: all numbers of components, by maximum likelihood and with A hidden."""
     full = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
-    sizes, max_iter = settings.choose((2, 4, 6, 8, 15, 30), full), settings.choose(200, 1000)
-    seeds = settings.seeds(1, 5)
+    sizes, max_iter = options.choose((2, 4, 6, 8, 15, 30), full), options.choose(200, 1000)
+    seeds = options.seeds(1, 5)
     cases = [
         {"p": p, "fit": fit, "seed": seed, "max_iter": max_iter}
         for fit in FITS
         for p in sizes
         for seed in seeds
     ]
-    records = tasks.run(settings, "components", estimate, cases)
+    records = tasks.run(options, "components", estimate, cases)
     return Result(
         "How many components?",
-        f"{ROWS:,} signals are made of {INTERVALS} components, indicators of intervals that do not overlap, with shifted "
-        f"Bernoulli-Gaussian coefficients (alpha = {ALPHA}, mu = {SHIFT:g}), and models with fewer, as many and more "
-        "components are learnt. The paper shows those with 6, 8 and 15, and alpha against their number p.",
-        f"Simulated: intervals of {WIDTH} samples, noise with σ = {SIGMA} (the paper gives neither), anew for each repeat.",
+        f"{ROWS:,} signals are made of {INTERVALS} components, indicators of intervals that do not "
+        f"overlap, with shifted Bernoulli-Gaussian coefficients (alpha = {ALPHA}, mu = {SHIFT:g}), "
+        "and models with fewer, as many and more components are learnt. The paper shows those with "
+        "6, 8 and 15, and alpha against their number p.",
+        f"Simulated anew for each repeat: intervals of {WIDTH} samples, and noise with "
+        f"σ = {SIGMA}. (The paper gives neither.)",
         {"repeats": len(seeds), "iterations": max_iter, "prior": "bg with mean='shift'"},
         _entries(records, sizes),
         _claims(records, sizes),
         [_components(where(records, seed=seeds[0])), _alpha(records, sizes)],
         [
-            "With A hidden (the library's default) components that the data do not support are switched off: what remains is the number "
-            "of components that there are, and only these count among those expected to be on."
+            "With A hidden (the library's default) components that the data do not support are "
+            "switched off. What remains is the number of components that there are, and only these "
+            "count among those expected to be on."
         ],
-        seconds=sum(record["spent"] for record in records),
+        seconds=computing_time(records),
     )
 
 
@@ -102,19 +129,22 @@ def _entries(records: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[Entr
     for fit in FITS:
         table = f"Models with p components, {fit}"
         for p in sizes:
-            mine = where(records, p=p, fit=fit)
-            entries.append(Entry(table, f"p = {p}", "alpha", *summary(column(mine, "alpha"))))
-            known = published.EXPECTED_ON.get(p, np.nan) if FITS[fit] is None else np.nan
-            entries.append(
-                Entry(table, f"p = {p}", "expected on", *summary(_expected(mine, fit)), known)
-            )
-            for fate in ("recovered", "merged", "repeated", "noise", "off"):
-                entries.append(Entry(table, f"p = {p}", fate, summary(column(mine, fate))[0]))
+            row, of_p = f"p = {p}", where(records, p=p, fit=fit)
+            entries.append(Entry(table, row, "alpha", *summary(column(of_p, "alpha"))))
+            theirs = published.EXPECTED_ON.get(p, np.nan) if FITS[fit] is None else np.nan
+            ours = summary(_expected_on(of_p, fit))
+            entries.append(Entry(table, row, "expected on", *ours, theirs))
+            for fate in FATES:
+                entries.append(Entry(table, row, fate, summary(column(of_p, fate))[0]))
     return entries
 
 
-def _expected(records: Sequence[Mapping[str, Any]], fit: str) -> list[float]:
-    """alpha p, or, where superfluous components are switched off, alpha times those that are not."""
+def _expected_on(records: Sequence[Record], fit: str) -> list[float]:
+    """Return the expected number of components that are on, for each record.
+
+    It is alpha p, or, where superfluous components are switched off, alpha times the number of
+    the others.
+    """
     return [
         record["alpha"] * (record["p"] - (record["off"] if FITS[fit] else 0)) for record in records
     ]
@@ -123,42 +153,38 @@ def _expected(records: Sequence[Mapping[str, Any]], fit: str) -> list[float]:
 def _claims(records: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[Claim]:
     claims = []
     for fit in FITS:
-        alphas = [float(np.mean(column(records, "alpha", p=p, fit=fit))) for p in sizes]
-        rises = sum(b > a + 0.01 for a, b in pairwise(alphas))
-        series = ", ".join(f"{a:.2f} (p = {p})" for p, a in zip(sizes, alphas, strict=True))
-        falls = (
-            "falls with p"
-            if not rises
-            else f"falls with p except for {rises} of {len(alphas) - 1} steps"
-        )
-        claims.append(
-            Claim(
-                f"{fit.capitalize()}: alpha {falls}: {series}.",
-                rises == 0 if FITS[fit] is None else None,
-            )
-        )
-        for p, wanted in ((6, "merged"), (8, "recovered"), (15, "repeated")):
-            mean = {
-                fate: np.mean(column(records, fate, p=p, fit=fit))
-                for fate in ("recovered", "merged", "repeated", "noise", "off")
-            }
-            said = ", ".join(f"{value:.3g} {fate}" for fate, value in mean.items())
-            holds = {
-                "merged": mean["merged"] >= 1,
-                "recovered": mean["recovered"] == 8,
-                "repeated": mean["repeated"] + mean["noise"] >= 1,
-            }
-            paper_says = {
-                "merged": "two intervals in one component",
-                "recovered": "all eight",
-                "repeated": "some repeated, some noise",
-            }
-            text = f"{fit.capitalize()}, p = {p} (the paper sees {paper_says[wanted]}): {said}."
-            claims.append(Claim(text, bool(holds[wanted]) if FITS[fit] is None or p < 15 else None))
+        claims.append(_alpha_claim(records, sizes, fit))
+        claims += [_fates_claim(records, p, fit) for p in EXPECTED]
     return claims
 
 
-def _components(records: list[Any]) -> Picture:
+def _alpha_claim(records: list[dict[str, Any]], sizes: tuple[int, ...], fit: str) -> Claim:
+    """Say whether alpha falls as the number of components grows."""
+    alphas = [float(np.mean(column(records, "alpha", p=p, fit=fit))) for p in sizes]
+    rises = sum(after > before + 0.01 for before, after in pairwise(alphas))
+    series = ", ".join(f"{a:.2f} (p = {p})" for p, a in zip(sizes, alphas, strict=True))
+    falls = (
+        f"falls with p except for {rises} of {len(alphas) - 1} steps" if rises else "falls with p"
+    )
+    text = f"{fit.capitalize()}: alpha {falls}: {series}."
+    return Claim(text, rises == 0 if FITS[fit] is None else None)
+
+
+def _fates_claim(records: list[dict[str, Any]], p: int, fit: str) -> Claim:
+    """Say what became of the intervals in the models with p components."""
+    expected, paper_says = EXPECTED[p]
+    mean = {fate: np.mean(column(records, fate, p=p, fit=fit)) for fate in FATES}
+    holds = {
+        "merged": mean["merged"] >= 1,
+        "recovered": mean["recovered"] == 8,
+        "repeated": mean["repeated"] + mean["noise"] >= 1,
+    }
+    listed = ", ".join(f"{value:.3g} {fate}" for fate, value in mean.items())
+    text = f"{fit.capitalize()}, p = {p} (the paper sees {paper_says}): {listed}."
+    return Claim(text, bool(holds[expected]) if FITS[fit] is None or p < 15 else None)
+
+
+def _components(records: list[Record]) -> Picture:
     figure = drawing.canvas(10, 6)
     grid = figure.subplots(len(FITS), len(SHOWN), squeeze=False)
     for i, fit in enumerate(FITS):
@@ -183,27 +209,22 @@ def _components(records: list[Any]) -> Picture:
     return Picture(
         "found",
         figure,
-        "Components of models with 6, 8 and 15 (one a line, by the interval they have most of); one colour scale.",
+        "The components of models with 6, 8 and 15 components, one per line, in the order of the "
+        "interval that each has most of; all on one colour scale.",
     )
 
 
 def _alpha(records: list[dict[str, Any]], sizes: tuple[int, ...]) -> Picture:
     figure = drawing.canvas(9, 3.5)
     left, right = figure.subplots(1, 2)
-    lines = {
-        fit: [float(np.mean(column(records, "alpha", p=p, fit=fit))) for p in sizes] for fit in FITS
-    }
-    drawing.curve(left, sizes, lines, "number of components p", "alpha")
-    drawing.curve(
-        right,
-        sizes,
-        {
-            fit: [float(np.mean(_expected(where(records, p=p, fit=fit), fit))) for p in sizes]
-            for fit in FITS
-        },
-        "number of components p",
-        "expected number of components on",
-    )
+    alphas, expected = {}, {}
+    for fit in FITS:
+        of_size = [where(records, p=p, fit=fit) for p in sizes]
+        alphas[fit] = [float(np.mean(column(group, "alpha"))) for group in of_size]
+        expected[fit] = [float(np.mean(_expected_on(group, fit))) for group in of_size]
+    horizontal = "number of components p"
+    drawing.curve(left, sizes, alphas, horizontal, "alpha")
+    drawing.curve(right, sizes, expected, horizontal, "expected number of components on")
     for axes, value in ((left, ALPHA), (right, ALPHA * INTERVALS)):
         axes.plot(
             INTERVALS, value, "o", color="red", markersize=10, fillstyle="none", label="truth"
@@ -212,5 +233,6 @@ def _alpha(records: list[dict[str, Any]], sizes: tuple[int, ...]) -> Picture:
     return Picture(
         "alpha",
         figure,
-        "Estimated alpha, and the number of components that are on, against the number of components; the truth in red.",
+        "The estimated alpha, and the expected number of components that are on, against the "
+        "number of components; the truth is red.",
     )

@@ -1,4 +1,7 @@
-"""Handwritten digits: 20 components of all models; how well their components tell digits apart (the figure of USPS)."""
+"""Handwritten digits: 20 components of all models, and how well these tell digits apart.
+
+The paper has a figure of the components learnt from USPS.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,18 @@ import numpy as np
 
 from noisyica import NoisyICA, priors
 from noisyica.paper import drawing, inputs, tasks
-from noisyica.paper.common import Claim, Entry, Picture, Result, Settings, column, summary, where
+from noisyica.paper.common import (
+    Claim,
+    Entry,
+    Options,
+    Picture,
+    Record,
+    Result,
+    column,
+    computing_time,
+    summary,
+    where,
+)
 from noisyica.paper.measures import hoyer, nearest_class, purity
 
 P = 20
@@ -21,12 +35,13 @@ MEASURES = {
     "sparsity": "sparsity of coefficients",
     "noise": "noise variance",
 }
+"""The measures of a fit, and their names in the tables."""
 
 
 def estimate(
     prior: str, fit: str, seed: int, max_iter: int, data: str | None, fingerprint: str
 ) -> dict[str, Any]:
-    """One fit and its measures."""
+    """Fit one model, and return its measures, its mean and its components."""
     digits = inputs.digits(data)
     options: dict[str, Any] = {
         "mixing_prior": FITS[fit],
@@ -36,9 +51,10 @@ def estimate(
     }
     ica = NoisyICA(P, prior=prior, random_state=seed, **options).fit(digits.X)
     beta = ica.transform(digits.X)
+    top = most_active(len(beta))
     return {
-        "purity": float(purity(beta, digits.labels, top(len(beta))).mean()),
-        "one_sided": float(purity(beta, digits.labels, top(len(beta)), one_sided=True).mean()),
+        "purity": float(purity(beta, digits.labels, top).mean()),
+        "one_sided": float(purity(beta, digits.labels, top, one_sided=True).mean()),
         "nearest": float(nearest_class(ica.components_, digits.X, digits.labels).mean()),
         "sparsity": hoyer(beta),
         "noise": float(ica.noise_variance_),
@@ -47,41 +63,48 @@ def estimate(
     }
 
 
-def top(n: int) -> int:
-    """How many images count as those in which a component is most active: 100 of USPS."""
+def most_active(n: int) -> int:
+    """Return how many of n images count as those in which a component is most active.
+
+    They are 100 of the images of USPS.
+    """
     return max(10, round(n * 100 / 7291))
 
 
-def run(settings: Settings) -> Result:
-    """All priors, with A hidden and at its maximum of likelihood."""
-    digits = inputs.digits(settings.data)
-    seeds, max_iter = settings.seeds(1, 3), settings.choose(150, 1000)
-    fits = settings.choose(("A hidden",), tuple(FITS))
-    where_from = inputs.case(settings.data, digits)
+def run(options: Options) -> Result:
+    """Run the experiment: all priors, with A hidden and by maximum likelihood."""
+    digits = inputs.digits(options.data)
+    seeds, max_iter = options.seeds(1, 3), options.choose(150, 1000)
+    fits = options.choose(("A hidden",), tuple(FITS))
+    on_data = inputs.case(options.data, digits)
     cases = [
-        {"prior": prior, "fit": fit, "seed": seed, "max_iter": max_iter, **where_from}
+        {"prior": prior, "fit": fit, "seed": seed, "max_iter": max_iter, **on_data}
         for fit in fits
         for prior in priors.TABLE
         for seed in seeds
     ]
-    records = tasks.run(settings, "digits", estimate, cases)
+    records = tasks.run(options, "digits", estimate, cases)
     largest = float(np.unique(digits.labels, return_counts=True)[1].max() / len(digits.labels))
     return Result(
         "Handwritten digits",
-        f"{P} components of each model. The paper finds that components of the censored models (whose coefficients are 0 with a positive "
-        "probability) are well-formed digits, and those of the others mixtures of several. We measure it: the *purity* of a component is "
-        f"the share of the most frequent digit among the {top(len(digits.X))} images in which its coefficient (posterior mean) is largest "
-        "in size; with *one sign*, in which it is largest with the sign for which that is purer. The *cosine with a class* is that of the "
-        "component with the mean of the digit it is nearest to, less the mean of all.",
+        f"{P} components of each model. The paper finds that components of the censored models "
+        "(whose coefficients are 0 with a positive probability) are well-formed digits, and those "
+        "of the others mixtures of several. We measure it: the *purity* of a component is the "
+        f"share of the most frequent digit among the {most_active(len(digits.X))} images in which "
+        "its coefficient (posterior mean) has the largest absolute value. For the purity with *one "
+        "sign*, the images are those in which the coefficient is largest, or those in which it is "
+        "smallest, whichever are purer. The *cosine with a class* is that of the component with "
+        "the mean of the digit it is nearest to, from which the mean of all images is subtracted.",
         digits.description,
         {"repeats": len(seeds), "iterations": max_iter, "components": P},
         _entries(records, fits),
         _claims(records, fits, largest),
         [_picture(where(records, seed=seeds[0], fit=fit), fit, digits.shape) for fit in fits],
         [
-            "Components are averaged over, as they are: none is selected. The paper shows its most representative results."
+            "Measures are averages over all components: none is selected. The paper shows its most "
+            "representative results."
         ],
-        seconds=sum(record["spent"] for record in records),
+        seconds=computing_time(records),
     )
 
 
@@ -97,36 +120,38 @@ def _entries(records: list[dict[str, Any]], fits: tuple[str, ...]) -> list[Entry
 
 
 def _claims(records: list[dict[str, Any]], fits: tuple[str, ...], largest: float) -> list[Claim]:
-    claims = [
-        Claim(
-            f"By chance the purity would be about {largest:.2f}, the share of the most frequent digit."
-        )
+    chance = (
+        f"By chance the purity would be about {largest:.2f}, the share of the most frequent digit."
+    )
+    return [
+        Claim(chance),
+        *(_claim(records, fit, measure) for fit in fits for measure in ("purity", "one_sided")),
     ]
-    for fit in fits:
-        for measure in ("purity", "one_sided"):
-            mean = {
-                prior: float(np.mean(column(records, measure, prior=prior, fit=fit)))
-                for prior in priors.TABLE
-            }
-            purer = [prior for prior in CENSORED if mean[prior] > mean["log"]]
-            listed = ", ".join(f"{prior} {mean[prior]:.3f}" for prior in CENSORED)
-            text = f"{fit.capitalize()}, {MEASURES[measure]}: {listed}, against {mean['log']:.3f} for log"
-            others = ", ".join(f"{prior} {mean[prior]:.3f}" for prior in CONTINUOUS[1:])
-            claims.append(
-                Claim(
-                    f"{text} ({others}); {len(purer)} of {len(CENSORED)} censored models are purer than log.",
-                    len(purer) == 5,
-                )
-            )
-    return claims
 
 
-def _picture(records: list[Any], fit: str, shape: tuple[int, int]) -> Picture:
+def _claim(records: list[dict[str, Any]], fit: str, measure: str) -> Claim:
+    """Compare the censored models with the logistic model."""
+    mean = {
+        prior: float(np.mean(column(records, measure, prior=prior, fit=fit)))
+        for prior in priors.TABLE
+    }
+    censored, others = (
+        ", ".join(f"{prior} {mean[prior]:.3f}" for prior in names)
+        for names in (CENSORED, CONTINUOUS[1:])
+    )
+    purer = [prior for prior in CENSORED if mean[prior] > mean["log"]]
+    return Claim(
+        f"{fit.capitalize()}, {MEASURES[measure]}: {censored}, against {mean['log']:.3f} for log "
+        f"({others}); {len(purer)} of {len(CENSORED)} censored models are purer than log.",
+        len(purer) == 5,
+    )
+
+
+def _picture(records: list[Record], fit: str, shape: tuple[int, int]) -> Picture:
     models = {r["prior"]: (np.array(r["mean"]), np.array(r["components"])) for r in records}
-    figure = drawing.model_sheets(models, shape, 10, 2)
-    name = "components" if FITS[fit] else "likelihood"
     return Picture(
-        name,
-        figure,
-        f"Mean (first, less its average) and {P} components of each model, {fit}; each model in the unit of its largest entry.",
+        "components" if FITS[fit] else "likelihood",
+        drawing.model_sheets(models, shape, 10, 2),
+        f"The mean (first, less its average) and the {P} components of each model, {fit}; each "
+        "model is divided by its largest entry.",
     )

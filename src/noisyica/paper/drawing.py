@@ -1,4 +1,4 @@
-"""The figures of the experiments."""
+"""The parts that the experiments' figures are made of."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SIGNED, PLAIN = "RdBu_r", "gray_r"
+SIGNED = "RdBu_r"
+"""The colours of values that may be negative: white is zero."""
 
 
 def canvas(width: float, height: float) -> Figure:
-    """A figure of so many inches."""
+    """Make an empty figure; width and height are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def mosaic(images: np.ndarray, columns: int, shape: tuple[int, int]) -> np.ndarray:
-    """Images (k, height * width) beside and below each other in one, with a line of NaN between."""
+    """Put images (k, height * width) next to each other in one, with lines of NaN between them."""
     height, width = shape
     lines = -(-len(images) // columns)
     sheet = np.full((lines * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
@@ -32,14 +33,14 @@ def mosaic(images: np.ndarray, columns: int, shape: tuple[int, int]) -> np.ndarr
     return sheet
 
 
-def show(axes: Axes, sheet: np.ndarray, limits: tuple[float, float], cmap: str = SIGNED) -> Any:
-    """An image without ticks."""
+def show(axes: Axes, sheet: np.ndarray, limits: tuple[float, float]) -> Any:
+    """Draw an image without ticks and frame; NaN is grey."""
     axes.set_facecolor("0.87")
     axes.set_xticks([])
     axes.set_yticks([])
     for side in axes.spines.values():
         side.set_visible(False)
-    return axes.imshow(sheet, cmap=cmap, vmin=limits[0], vmax=limits[1], interpolation="nearest")
+    return axes.imshow(sheet, cmap=SIGNED, vmin=limits[0], vmax=limits[1], interpolation="nearest")
 
 
 def table_of_images(
@@ -49,7 +50,10 @@ def table_of_images(
     limit: float,
     size: float,
 ) -> Figure:
-    """Sheets in rows and columns that have names, all with the same colours; ``size`` is the width of one, in inches."""
+    """Draw images in a table with named rows and columns, all with the same colour scale.
+
+    Colours go from -``limit`` to ``limit``; ``size`` is the width of one image in inches.
+    """
     ratio = cells[0][0].shape[0] / cells[0][0].shape[1]
     figure = canvas(size * len(columns) + 2.0, (size * ratio + 0.08) * len(rows) + 0.6)
     grid = figure.subplots(len(rows), len(columns), squeeze=False)
@@ -59,9 +63,9 @@ def table_of_images(
             if i == 0:
                 grid[i, j].set_title(columns[j], fontsize=8)
         grid[i, 0].set_ylabel(rows[i], fontsize=8, rotation=0, ha="right", va="center")
-    figure.colorbar(
-        image, ax=grid, shrink=min(1.0, 3 / len(rows)), fraction=0.03, aspect=25
-    ).ax.tick_params(labelsize=7)
+    shrink = min(1.0, 3 / len(rows))
+    bar = figure.colorbar(image, ax=grid, shrink=shrink, fraction=0.03, aspect=25)
+    bar.ax.tick_params(labelsize=7)
     return figure
 
 
@@ -70,11 +74,22 @@ def model_sheets(
     shape: tuple[int, int],
     columns: int,
     across: int,
-    own: bool = False,
+    own_scale: bool = False,
 ) -> Figure:
-    """For each name the mean (first, less its average) and the components (p, d), in the unit of the model's largest entry.
+    """Draw the mean (less its average) and the components of models.
 
-    ``columns`` components in a line, ``across`` models beside each other; with ``own``, each component has its own unit.
+    Parameters
+    ----------
+    models : mapping
+        The mean (d,) and the components (p, d) of each model, by its name.
+    shape : pair of int
+        Height and width of an image of d pixels.
+    columns : int
+        The number of components per line.
+    across : int
+        The number of models next to each other.
+    own_scale : bool
+        Whether each component is divided by its own largest entry, instead of the model's.
     """
     lines = -(-len(models) // across)
     deep = -(-len(next(iter(models.values()))[1]) // columns)
@@ -84,24 +99,25 @@ def model_sheets(
     for axes in grid:
         axes.set_axis_off()
     for axes, (name, (mean, components)) in zip(grid, models.items(), strict=False):
-        image = show(axes, _sheet(mean - mean.mean(), components, shape, columns, own), (-1, 1))
+        sheet = _model_sheet(mean - mean.mean(), components, shape, columns, own_scale)
+        image = show(axes, sheet, (-1, 1))
         axes.set_title(name, fontsize=9)
     bar = figure.colorbar(image, ax=grid.tolist(), shrink=0.6, fraction=0.02, aspect=30)
-    bar.set_label(
-        "share of its largest entry" if own else "share of the model's largest entry", fontsize=8
-    )
+    unit = "share of its largest entry" if own_scale else "share of the model's largest entry"
+    bar.set_label(unit, fontsize=8)
     bar.ax.tick_params(labelsize=7)
     return figure
 
 
-def _sheet(
-    mean: np.ndarray, components: np.ndarray, shape: tuple[int, int], columns: int, own: bool
+def _model_sheet(
+    mean: np.ndarray, components: np.ndarray, shape: tuple[int, int], columns: int, own_scale: bool
 ) -> np.ndarray:
-    """The mean, then lines of components, under the mean nothing."""
-    size = np.abs(components).max(1, keepdims=True) if own else np.abs(components).max()
+    """Put the mean, and to its right the components in lines, into one image."""
+    sizes = np.abs(components)
+    unit = sizes.max(1, keepdims=True) if own_scale else sizes.max()
+    scaled = components / np.maximum(unit, 1e-12)
     tiles = np.full((-(-len(components) // columns), columns + 1, len(mean)), np.nan)
     tiles[0, 0] = mean / max(np.abs(mean).max(), 1e-12)
-    scaled = components / np.maximum(size, 1e-12)
     for i in range(len(tiles)):
         line = scaled[i * columns : (i + 1) * columns]
         tiles[i, 1 : 1 + len(line)] = line
@@ -111,7 +127,7 @@ def _sheet(
 def curve(
     axes: Axes, x: Sequence[float], lines: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
 ) -> None:
-    """Lines with dots, named."""
+    """Draw lines with dots, and a legend with their names."""
     for name, y in lines.items():
         axes.plot(x, y, marker="o", markersize=4, label=name)
     axes.set_xlabel(xlabel)
@@ -123,7 +139,10 @@ def curve(
 def surface(
     axes: Axes, vertices: np.ndarray, faces: np.ndarray, values: np.ndarray, limit: float
 ) -> Any:
-    """Values on a mesh (n, 3), seen along its thinnest axis: the triangles that face us, the far ones first."""
+    """Draw values at the vertices (n, 3) of a mesh, seen along its thinnest axis.
+
+    Only triangles that face the viewer are drawn, the farthest first.
+    """
     from matplotlib.collections import PolyCollection
 
     centred = vertices - vertices.mean(0)
@@ -133,18 +152,15 @@ def surface(
     outward = np.sign((normal * corners.mean(1)).sum())  # whichever way round the faces are stored
     seen = np.flatnonzero(outward * normal[:, 2] > 0)
     seen = seen[np.argsort(corners[seen].mean(1)[:, 2])]
-    shade = outward * normal[seen, 2] / np.linalg.norm(normal[seen], axis=1)
-    drawn = PolyCollection(corners[seen][:, :, :2], cmap=SIGNED, edgecolors="face", linewidths=0.2)
-    drawn.set_array(values[faces[seen]].mean(1))
-    drawn.set_clim(-limit, limit)
-    axes.add_collection(drawn)
-    dark = PolyCollection(
-        corners[seen][:, :, :2],
-        facecolors=[(0, 0, 0, 0.35 * (1 - s)) for s in shade],
-        edgecolors="none",
-    )
-    axes.add_collection(dark)
+    outlines = corners[seen][:, :, :2]
+    coloured = PolyCollection(outlines, cmap=SIGNED, edgecolors="face", linewidths=0.2)
+    coloured.set_array(values[faces[seen]].mean(1))
+    coloured.set_clim(-limit, limit)
+    axes.add_collection(coloured)
+    facing = outward * normal[seen, 2] / np.linalg.norm(normal[seen], axis=1)
+    shadows = [(0, 0, 0, 0.35 * (1 - cosine)) for cosine in facing]
+    axes.add_collection(PolyCollection(outlines, facecolors=shadows, edgecolors="none"))
     axes.set_aspect("equal")
     axes.autoscale_view()
     axes.set_axis_off()
-    return drawn
+    return coloured

@@ -1,4 +1,7 @@
-"""Patches of faces: 20 components of eight models, 100 of two; texture against shape (the two figures of Caltech's faces)."""
+"""Patches of faces: 20 components of eight models, and 100 of two; texture against shape.
+
+The paper has two figures of components learnt from Caltech's faces.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,18 @@ import numpy as np
 
 from noisyica import NoisyICA
 from noisyica.paper import drawing, inputs, tasks
-from noisyica.paper.common import Claim, Entry, Picture, Result, Settings, column, summary, where
+from noisyica.paper.common import (
+    Claim,
+    Entry,
+    Options,
+    Picture,
+    Record,
+    Result,
+    column,
+    computing_time,
+    summary,
+    where,
+)
 from noisyica.paper.measures import effective_area, hoyer, roughness
 
 EIGHT, TWO, FEW = ("log", "lap", "eg", "bg", "ebg", "et", "te", "teoff"), ("log", "bg"), 20
@@ -20,22 +34,26 @@ MEASURES = {
     "roughness": "roughness",
     "noise": "noise variance",
 }
+"""The measures of a fit, and their names in the tables."""
 
 
 def estimate(
-    prior: str, p: int, seed: int, max_iter: int, most: int, data: str | None, fingerprint: str
+    prior: str,
+    p: int,
+    seed: int,
+    max_iter: int,
+    max_patches: int,
+    data: str | None,
+    fingerprint: str,
 ) -> dict[str, Any]:
-    """One fit and its measures."""
-    patches = inputs.faces(data, most)
-    ica = NoisyICA(p, prior=prior, max_iter=max_iter, tol=0, random_state=seed, verbose=False).fit(
-        patches.X
-    )
+    """Fit one model, and return its measures, its mean and its components."""
+    patches = inputs.faces(data, max_patches)
+    ica = NoisyICA(p, prior=prior, max_iter=max_iter, tol=0, random_state=seed, verbose=False)
+    ica.fit(patches.X)
     rows = patches.X[np.random.default_rng(seed).permutation(len(patches.X))[:ROWS_MEASURED]]
     draws = ica.model_.posterior_sample(rows, n_draws=20, n_warmup=30, random_state=seed)
-    alive = (
-        np.linalg.norm(ica.components_, axis=1)
-        > 0.01 * np.linalg.norm(ica.components_, axis=1).max()
-    )
+    norms = np.linalg.norm(ica.components_, axis=1)
+    alive = norms > 0.01 * norms.max()
     return {
         "on": float((draws[..., alive] != 0).mean()),
         "sparsity": hoyer(draws.mean(0)[:, alive]),
@@ -47,46 +65,45 @@ def estimate(
     }
 
 
-def run(settings: Settings) -> Result:
-    """Eight models with 20 components, two with many."""
-    most, max_iter, many = (
-        settings.choose(1500, 10**6),
-        settings.choose(100, 1000),
-        settings.choose(40, 100),
-    )
-    models = settings.choose(("log", "lap", "bg", "et"), EIGHT)
-    patches = inputs.faces(settings.data, most)
-    seeds = settings.seeds(1, 1)
-    same = {"max_iter": max_iter, "most": most, **inputs.case(settings.data, patches)}
+def run(options: Options) -> Result:
+    """Run the experiment: models with 20 components, and two with many."""
+    max_patches, max_iter = options.choose(1500, 10**6), options.choose(100, 1000)
+    many, models = options.choose(40, 100), options.choose(("log", "lap", "bg", "et"), EIGHT)
+    patches = inputs.faces(options.data, max_patches)
+    seeds = options.seeds(1, 1)
+    on_data = inputs.case(options.data, patches)
+    same = {"max_iter": max_iter, "max_patches": max_patches, **on_data}
     cases = [
         {"prior": prior, "p": p, "seed": seed, **same}
         for p, names in ((FEW, models), (many, TWO))
         for prior in names
         for seed in seeds
     ]
-    records = tasks.run(settings, "faces", estimate, cases)
+    records = tasks.run(options, "faces", estimate, cases)
     first = where(records, seed=seeds[0])
     return Result(
         "Patches of faces",
-        f"{FEW} components of {len(models)} models, and {many} of the logistic and the Bernoulli-Gaussian. The paper sees similar "
-        "patterns in all models with few components, and with many textures in Log and shapes in BG. We measure it: the *effective area* "
-        "is the share of pixels that a component lives on, (sum a²)² / (d sum a⁴); its *roughness* the mean square difference of "
-        "neighbouring pixels, 0 for a constant and 1 for white noise; *sparsity* is Hoyer's, of an image's coefficients (posterior "
-        "means), from 0 to 1.",
-        patches.description
-        + " The paper has 499,697 patches; of which grid, and whether their means were left out, it does not say.",
+        f"{FEW} components of {len(models)} models, and {many} of the logistic and the "
+        "Bernoulli-Gaussian. The paper sees similar patterns in all models with few components, "
+        "and with many components textures in Log and shapes in BG. We measure it: the *effective "
+        "area* is the share of pixels that a component occupies, (sum a²)² / (d sum a⁴); its "
+        "*roughness* is the mean square difference of neighbouring pixels, 0 for a constant and 1 "
+        "for white noise; *sparsity* is Hoyer's, of an image's coefficients (posterior means), "
+        "from 0 to 1.",
+        f"{patches.description} The paper has 499,697 patches; of which grid, and whether their "
+        "means were subtracted, it does not say.",
         {"repeats": len(seeds), "iterations": max_iter, "fit": "A hidden (the default)"},
         _entries(records),
         _claims(records, many),
         [
-            _picture(where(first, p=FEW), "components", patches.shape, 10, 2),
-            _picture(where(first, p=many), "many", patches.shape, 10, 2),
+            _picture(where(first, p=FEW), "components", patches.shape),
+            _picture(where(first, p=many), "many", patches.shape),
         ],
         [
-            "The mean of a patch is left out because it has most of the variance, and one constant component would have it: the offset "
-            "model (teoff) then has no offset to find."
+            "The mean of a patch is subtracted because it has most of the variance, and one "
+            "constant component would have it: the offset model (teoff) then has no offset to find."
         ],
-        seconds=sum(record["spent"] for record in records),
+        seconds=computing_time(records),
     )
 
 
@@ -105,26 +122,26 @@ def _claims(records: list[dict[str, Any]], many: int) -> list[Claim]:
             {name: float(np.mean(column(records, name, prior=prior, p=p))) for name in MEASURES}
             for prior in TWO
         )
-        text = f"{p} components: roughness {log['roughness']:.3f} for log and {bg['roughness']:.3f} for bg, effective area {log['area']:.2f} "
-        text += f"and {bg['area']:.2f}; sparsity of the coefficients {log['sparsity']:.2f} and {bg['sparsity']:.2f} ({bg['on']:.0%} on in bg)."
-        textured = bool(log["roughness"] > bg["roughness"]) if p == many else None
-        claims.append(
-            Claim(
-                text + (" The paper has textures in log and shapes in bg." if p == many else ""),
-                textured,
-            )
+        text = (
+            f"{p} components: roughness {log['roughness']:.3f} for log and {bg['roughness']:.3f} "
+            f"for bg, effective area {log['area']:.2f} and {bg['area']:.2f}; sparsity of the "
+            f"coefficients {log['sparsity']:.2f} and {bg['sparsity']:.2f} "
+            f"({bg['on']:.0%} on in bg)."
         )
+        if p == many:
+            text += " The paper has textures in log and shapes in bg."
+            claims.append(Claim(text, log["roughness"] > bg["roughness"]))
+        else:
+            claims.append(Claim(text))
     return claims
 
 
-def _picture(
-    records: list[Any], name: str, shape: tuple[int, int], columns: int, across: int
-) -> Picture:
+def _picture(records: list[Record], name: str, shape: tuple[int, int]) -> Picture:
     models = {r["prior"]: (np.array(r["mean"]), np.array(r["components"])) for r in records}
     p = len(records[0]["components"])
-    figure = drawing.model_sheets(models, shape, columns, across, own=True)
     return Picture(
         name,
-        figure,
-        f"Mean (first, less its average) and {p} components of each model, each in the unit of its largest entry.",
+        drawing.model_sheets(models, shape, 10, 2, own_scale=True),
+        f"The mean (first, less its average) and the {p} components of each model, each divided by "
+        "its largest entry.",
     )

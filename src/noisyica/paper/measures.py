@@ -1,4 +1,4 @@
-"""What is measured of components and coefficients."""
+"""Measures of components and coefficients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.optimize import linear_sum_assignment
 
 
 def matched(A: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """A's columns, with the order and signs that bring them nearest to the truth's."""
+    """Return A with its columns in the order, and with the signs, that are nearest to the truth."""
     plus, minus = (np.square(s * A[:, :, None] - truth[:, None]).sum(0) for s in (1, -1))
     rows, columns = linear_sum_assignment(np.minimum(plus, minus))
     order = rows[np.argsort(columns)]
@@ -16,20 +16,35 @@ def matched(A: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def mean_square_error(A: np.ndarray, truth: np.ndarray) -> float:
-    """The paper's MSE: mean over pixels of the squared errors of all columns, "up to a permutation and a change of sign"."""
+    """Return the paper's MSE of A.
+
+    It is the mean over pixels of the squared errors, summed over the columns, "up to a permutation
+    and a change of sign".
+    """
     return float(np.square(matched(A, truth) - truth).sum(1).mean())
 
 
-def cosines(A: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """|cosine| of each column of A (first axis) with each of the truth's (second)."""
-    unit = [M / np.maximum(np.linalg.norm(M, axis=0), 1e-300) for M in (A, truth)]
+def cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the absolute cosine of each column of A (first axis) with each of B (second axis)."""
+    unit = [M / np.maximum(np.linalg.norm(M, axis=0), 1e-300) for M in (A, B)]
     return np.abs(unit[0].T @ unit[1])
 
 
-def purity(beta: np.ndarray, labels: np.ndarray, top: int, one_sided: bool = False) -> np.ndarray:
-    """For each coefficient, the share of the most frequent label among the ``top`` rows where it is largest in size, (p,).
+def matched_cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the absolute cosine of each column of A with its match among the columns of B, (p,).
 
-    One-sided: where it is largest with its sign, of the two signs the purer.
+    The matching is the one with the largest sum.
+    """
+    cosine = cosines(A, B)
+    return cosine[linear_sum_assignment(-cosine)]
+
+
+def purity(beta: np.ndarray, labels: np.ndarray, top: int, one_sided: bool = False) -> np.ndarray:
+    """Return the purity of each coefficient, (p,).
+
+    It is the share of the most frequent label among the ``top`` rows in which the coefficient has
+    the largest absolute value; if ``one_sided``, among the ``top`` rows in which it is largest or
+    those in which it is smallest, whichever are purer.
     """
 
     def share(score: np.ndarray) -> float:
@@ -42,26 +57,39 @@ def purity(beta: np.ndarray, labels: np.ndarray, top: int, one_sided: bool = Fal
 
 
 def nearest_class(components: np.ndarray, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """|cosine| of each component with that class mean (less the mean of all) to which it is nearest, (p,)."""
+    """Return the absolute cosine of each component with the class mean nearest to it, (p,).
+
+    The mean of all rows is subtracted from the class means.
+    """
     means = np.stack([X[labels == label].mean(0) for label in np.unique(labels)]) - X.mean(0)
     return cosines(components.T, means.T).max(1)
 
 
 def effective_area(components: np.ndarray) -> np.ndarray:
-    """The share of pixels that a component lives on: (sum a^2)^2 / (d sum a^4), 1 where all have the same size, (p,)."""
+    """Return the share of the d pixels that each component occupies, (p,).
+
+    It is (sum a^2)^2 / (d sum a^4), which is 1 if all pixels have the same absolute value.
+    """
     square = np.square(components)
     return square.sum(1) ** 2 / np.maximum(components.shape[1] * np.square(square).sum(1), 1e-300)
 
 
 def roughness(components: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Mean square of the differences of neighbouring pixels over twice the mean square: 0 for a constant, 1 for white noise, (p,)."""
+    """Return the roughness of each component, (p,).
+
+    It is the mean square difference of neighbouring pixels over twice the mean square: 0 for a
+    constant image, and 1 for white noise.
+    """
     images = components.reshape(-1, *shape)
     steps = (np.square(np.diff(images, axis=axis)).mean((1, 2)) for axis in (1, 2))
     return sum(steps) / np.maximum(4 * np.square(images).mean((1, 2)), 1e-300)
 
 
 def hoyer(beta: np.ndarray) -> float:
-    """Hoyer's sparsity of the rows, from 0 (all equal in size) to 1 (one nonzero), averaged; rows of zeros do not count."""
+    """Return Hoyer's sparsity, averaged over the rows that are not all zeros.
+
+    It is 0 for a row whose entries have equal absolute values, and 1 for a row with one nonzero.
+    """
     size = np.linalg.norm(beta, axis=1)
     rows, p = beta[size > 0], beta.shape[1]
     return float(((np.sqrt(p) - np.abs(rows).sum(1) / size[size > 0]) / (np.sqrt(p) - 1)).mean())

@@ -1,4 +1,4 @@
-"""An experiment's result as files: a Markdown page, a table (CSV), and figures (PNG)."""
+"""Writes the result of an experiment as a Markdown page, a table (CSV) and figures (PNG)."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from importlib.metadata import version
 from pathlib import Path
 
 from noisyica.paper import NAMES
-from noisyica.paper.common import Claim, Entry, Picture, Result, Settings
+from noisyica.paper.common import Claim, Entry, Options, Picture, Result
 
 QUICK = "This is a quick run: few repeats and iterations. The numbers of the full run differ."
 DPI = 110
 LARGE, COLOURS = 190_000, 256
-"""Bytes beyond which a PNG makes do with so many colours."""
+"""A PNG of more than so many bytes is reduced to so many colours."""
 
 
-def write(name: str, result: Result, settings: Settings, folder: Path) -> list[Path]:
-    """Leave NAME.md, NAME.csv and a PNG for each figure in the folder; gives their paths."""
+def write(name: str, result: Result, options: Options, folder: Path) -> list[Path]:
+    """Write NAME.md, NAME.csv and a PNG for each figure into the folder, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = [_save(picture, folder / f"{name}-{picture.name}.png") for picture in result.pictures]
     table, page = folder / f"{name}.csv", folder / f"{name}.md"
     _write_table(result.entries, table)
-    page.write_text(text(name, result, settings), encoding="utf-8")
+    page.write_text(text(name, result, options), encoding="utf-8")
     return [page, table, *figures]
 
 
-def text(name: str, result: Result, settings: Settings) -> str:
-    """The page."""
+def text(name: str, result: Result, options: Options) -> str:
+    """Return the text of the page."""
     parts = [f"# {result.title}", result.question, f"**Data.** {result.data}"]
-    if settings.quick:
+    if options.quick:
         parts.append(QUICK)
     parts += ["## What we see", claims(result.claims), *result.notes]
-    parts += [
-        f"## Tables\n\n{result.legend} Where the paper has the number, it follows, and then ours over the paper's."
-    ]
+    parts.append(
+        f"## Tables\n\n{result.legend} Where the paper has this number too, it follows in "
+        "brackets, and then the ratio of ours to the paper's."
+    )
     for table in dict.fromkeys(entry.table for entry in result.entries):
-        parts.append(
-            f"### {table}\n\n{markdown([entry for entry in result.entries if entry.table == table])}"
-        )
+        entries = [entry for entry in result.entries if entry.table == table]
+        parts.append(f"### {table}\n\n{markdown(entries)}")
     parts.append("## Figures")
     parts += [
         f"![{picture.caption}]({name}-{picture.name}.png)\n\n*{picture.caption}*"
         for picture in result.pictures
     ]
-    parts.append("## How it was run\n\n" + _settings(name, result, settings))
+    parts.append("## How it was run\n\n" + _how_it_was_run(name, result, options))
     return "\n\n".join(parts) + "\n"
 
 
-def claims(found: Sequence[Claim]) -> str:
-    """The sentences as a list; those that say something of the paper's claims begin with whether it holds."""
+def claims(sentences: Sequence[Claim]) -> str:
+    """Return the claims as a list; where something was expected, each says first if it holds."""
     words = {True: "**As expected.** ", False: "**Not as expected.** ", None: ""}
-    return "\n".join(f"- {words[claim.holds]}{claim.text}" for claim in found)
+    return "\n".join(f"- {words[claim.holds]}{claim.text}" for claim in sentences)
 
 
 def markdown(entries: Sequence[Entry]) -> str:
-    """One table, its rows and columns in the order in which they first occur."""
+    """Return one table, with rows and columns in the order in which they first occur."""
     rows, columns = (
         list(dict.fromkeys(getattr(e, side) for e in entries)) for side in ("row", "column")
     )
@@ -73,7 +73,7 @@ def markdown(entries: Sequence[Entry]) -> str:
 
 
 def cell(entry: Entry) -> str:
-    """Such as "0.0123 ± 0.0004 (0.05; 0.25)"."""
+    """Return the text of a cell, such as "0.0123 ± 0.0012 (paper 0.05; × 0.25)"."""
     shown = number(entry.ours)
     if math.isfinite(entry.spread):
         shown += f" ± {number(entry.spread, 2)}"
@@ -83,7 +83,7 @@ def cell(entry: Entry) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number as people write it."""
+    """Return a number as people write it."""
     if not math.isfinite(value):
         return "–"
     if value == int(value) and abs(value) < 1e6:
@@ -98,7 +98,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def machine() -> str:
-    """Cores and kind of processor, and of the accelerator where JAX has one."""
+    """Return the number of cores, the processor, and the accelerator where JAX has one."""
     import jax
 
     model = platform.processor() or platform.machine()
@@ -116,7 +116,7 @@ def machine() -> str:
 
 
 def duration(seconds: float) -> str:
-    """Such as "2 h 5 min"."""
+    """Return a duration such as "2 h 5 min"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -124,11 +124,15 @@ def duration(seconds: float) -> str:
     return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
 
 
-def _settings(name: str, result: Result, settings: Settings) -> str:
-    options = ["--quick"] * settings.quick + (["--data PATH"] if settings.data is not None else [])
-    options += [f"--repeats {settings.repeats}"] * (settings.repeats is not None) + [
-        f"--seed {settings.seed}"
-    ] * (settings.seed != 0)
+def _how_it_was_run(name: str, result: Result, options: Options) -> str:
+    """Return the table with the command, the settings, the time, the machine and the versions."""
+    options = ["--quick"] if options.quick else []
+    if options.data is not None:
+        options.append("--data PATH")  # pages are shared: they name no folder
+    if options.repeats is not None:
+        options.append(f"--repeats {options.repeats}")
+    if options.seed != 0:
+        options.append(f"--seed {options.seed}")
     versions = ", ".join(
         f"{package} {version(package)}"
         for package in ("noisyica", "jax", "numpy", "scipy", "scikit-learn")
@@ -136,7 +140,7 @@ def _settings(name: str, result: Result, settings: Settings) -> str:
     rows = {
         "command": f"`{' '.join(['noisyica reproduce', name, *options])}`",
         **{key: str(value) for key, value in result.settings.items()},
-        "seed": str(settings.seed),
+        "random seed": str(options.seed),
         "computing time": f"{duration(result.seconds)}, summed over all cases",
         "machine": machine(),
         "versions": f"{versions}, Python {platform.python_version()}",
@@ -145,6 +149,8 @@ def _settings(name: str, result: Result, settings: Settings) -> str:
 
 
 def _write_table(entries: Sequence[Entry], path: Path) -> None:
+    """Write the entries as a CSV file; a number that is not there is an empty cell."""
+
     def shown(value: float) -> str:
         return f"{value:.6g}" if math.isfinite(value) else ""
 
@@ -158,31 +164,30 @@ def _write_table(entries: Sequence[Entry], path: Path) -> None:
 
 
 def _save(picture: Picture, path: Path) -> Path:
+    """Write a figure as a PNG file, with fewer colours if it would be large."""
     from PIL import Image
 
     buffer = io.BytesIO()
     picture.figure.savefig(buffer, dpi=DPI, format="png")
     with Image.open(buffer) as image:
-        plain = image.convert("RGB")
-        plain.save(path, optimize=True)
+        opaque = image.convert("RGB")
+        opaque.save(path, optimize=True)
         if path.stat().st_size > LARGE:
-            plain.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+            opaque.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
     return path
 
 
 def write_index(folder: Path) -> Path:
-    """README.md: what the pages in the folder see, with links to them."""
+    """Write README.md, with the claims of all pages in the folder and links to the pages."""
     parts = [
         "# The paper's experiments",
-        "What each of them says, with a link to its tables, figures and settings.",
+        "What we see in each of them, with a link to its tables, figures and settings.",
     ]
     for name in NAMES:
         if (folder / f"{name}.md").is_file():
             page = (folder / f"{name}.md").read_text(encoding="utf-8")
-            title, data = (
-                page.split("\n", 1)[0].removeprefix("# "),
-                page.split("**Data.** ", 1)[1].split("\n", 1)[0],
-            )
+            title = page.split("\n", 1)[0].removeprefix("# ")
+            data = page.split("**Data.** ", 1)[1].split("\n", 1)[0]
             quick = "\n\n" + QUICK if QUICK in page else ""
             seen = page.split("## What we see\n\n", 1)[1].split("\n\n", 1)[0]
             parts.append(f"## [{title}]({name}.md)\n\n{data}{quick}\n\n{seen}")

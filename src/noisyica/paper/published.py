@@ -1,14 +1,16 @@
 """The paper's own numbers.
 
-S. Allassonniere and L. Younes, A stochastic algorithm for probabilistic independent component analysis, Annals of Applied Statistics 6
-(2012), 125-160.
+S. Allassonniere and L. Younes, A stochastic algorithm for probabilistic independent component
+analysis, Annals of Applied Statistics 6 (2012), 125-160.
 """
 
 from __future__ import annotations
 
 SIGMAS = (0.1, 0.5, 0.8, 1.5)
+"""The standard deviations of the noise, to which all tuples of four below belong."""
 
-# Table 1: mean-square error of A, 50 repeats; by images in the training set and method, for each sigma
+# Table 1: the mean square error of A over 50 repeats, by the number of images in the training set
+# and the method
 MSE: dict[int, dict[str, tuple[float, ...]]] = {
     30: {
         "FAM-EM/Log": (0.55, 0.49, 0.51, 0.82),
@@ -26,7 +28,8 @@ MSE: dict[int, dict[str, tuple[float, ...]]] = {
     },
 }
 
-# Table 2: estimated noise variance, one training set for each sigma (the first "true" value, 0.001, is a misprint of 0.01)
+# Table 2: the estimated noise variance, from one training set for each sigma. (The first "true"
+# value, 0.001, is a misprint of 0.01.)
 NOISE_VARIANCE: dict[int, dict[str, tuple[float, ...]]] = {
     30: {
         "FAM-EM/Log": (0.0088, 0.2253, 0.5685, 2.0375),
@@ -51,7 +54,8 @@ NOISE_VARIANCE: dict[int, dict[str, tuple[float, ...]]] = {
     },
 }
 
-# Table 3: seconds for 1,000 iterations, and iterations to convergence for each sigma (MCEM had not converged after 5,000)
+# Table 3: the seconds for 1,000 iterations, and the iterations to convergence. (MCEM had not
+# converged after 5,000.)
 SECONDS = {
     "FAM-EM/Log": 206.0,
     "MCEM/Log": 140.0,
@@ -69,11 +73,13 @@ CONVERGENCE: dict[str, tuple[int, ...]] = {
     "SAEM/BG": (530, 1210, 1900, 3660),
 }
 
-# "Effect of the number of estimated components": expected number of components that are on, alpha p ("8 when p = 8" must be 4: alpha is
-# 0.5 there by the same paragraph and by the red point of the figure)
+# "Effect of the number of estimated components": the expected number of components that are on,
+# alpha p, by p. (The paper's "8 when p = 8" must be 4: alpha is 0.5 there, by the same paragraph
+# and by the red point of the figure.)
 EXPECTED_ON = {2: 2.0, 8: 4.0, 50: 10.0}
 
-# Tables 4 and 5: mean and standard deviation, over 50 posterior draws, of the p-values, by prior
+# Tables 4 and 5: the mean and the standard deviation of the p-values over 50 posterior draws, by
+# prior
 P_VALUES: dict[str, dict[str, tuple[float, float]]] = {
     "all patients": {
         "log": (0.31e-3, 0.16e-3),

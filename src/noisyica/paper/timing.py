@@ -1,4 +1,4 @@
-"""Seconds for 1,000 iterations, compiling and looking for a start left out."""
+"""Seconds per 1,000 iterations of a fit, without compiling and without the search for a start."""
 
 from __future__ import annotations
 
@@ -11,36 +11,39 @@ import numpy as np
 from noisyica import NoisyICA
 
 FEW = 2
+"""The number of iterations of the short fit, whose time is that of everything but iterations."""
 
 
 def seconds_per_thousand(
     X: np.ndarray, n_components: int, iterations: int, **options: Any
 ) -> tuple[float, NoisyICA]:
-    """The time of a fit of so many iterations less that of one of two, for 1,000; and the fit."""
-    _compile(
-        X.shape,
-        n_components,
-        tuple(sorted((k, v) for k, v in options.items() if k not in ("init", "random_state"))),
-    )
-    few, _ = _fit(X, n_components, FEW, options)
-    many, ica = _fit(X, n_components, iterations, options)
-    return 1000 * (many - few) / (iterations - FEW), ica
+    """Fit a model, and return the seconds per 1,000 iterations and the fitted model.
+
+    The time of a fit of two iterations is subtracted from that of the fit. Both are run after
+    everything has been compiled.
+    """
+    compiled_for = {k: v for k, v in options.items() if k not in ("init", "random_state")}
+    _compile(X.shape, n_components, tuple(sorted(compiled_for.items())))
+    short, _ = _fit(X, n_components, FEW, options)
+    long, ica = _fit(X, n_components, iterations, options)
+    return 1000 * (long - short) / (iterations - FEW), ica
 
 
 @cache
 def _compile(
     shape: tuple[int, int], n_components: int, options: tuple[tuple[str, Any], ...]
 ) -> None:
+    """Fit simulated data of this shape, so that the functions for it are compiled."""
     rng = np.random.default_rng(0)
-    X = rng.laplace(size=(shape[0], n_components)) @ rng.normal(
-        size=(n_components, shape[1])
-    ) + rng.normal(size=shape)
+    beta = rng.laplace(size=(shape[0], n_components))
+    X = beta @ rng.normal(size=(n_components, shape[1])) + rng.normal(size=shape)
     _fit(X, n_components, FEW, {"init": "pca", **dict(options)})
 
 
 def _fit(
     X: np.ndarray, n_components: int, iterations: int, options: dict[str, Any]
 ) -> tuple[float, NoisyICA]:
+    """Fit a model, and return the seconds that it took and the fitted model."""
     ica = NoisyICA(
         n_components, max_iter=iterations, tol=0, verbose=False, **{"random_state": 0, **options}
     )

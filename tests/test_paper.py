@@ -1,8 +1,6 @@
-"""The paper's experiments: what they measure, how they are run and resumed, and what they leave behind."""
+"""The paper's experiments: their measures, how they are run and resumed, and their pages."""
 
 import csv
-import gzip
-import json
 import math
 
 import numpy as np
@@ -12,19 +10,18 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from noisyica import Model, priors
-from noisyica.data import Mesh, write
 from noisyica.paper import (
     NAMES,
     Claim,
     Entry,
-    Settings,
+    Options,
     common,
     components,
     images,
-    inputs,
     measures,
     page,
     published,
+    surfaces,
     tasks,
     transcription,
 )
@@ -34,7 +31,7 @@ app = typer.Typer()
 app.command()(reproduce)
 
 
-# ------------------------------------------------------------------------------------------------------------- measures
+# ----------------------------------------------------------------------------------------- measures
 
 
 def test_error_is_the_papers_up_to_order_and_sign():
@@ -46,10 +43,25 @@ def test_error_is_the_papers_up_to_order_and_sign():
     assert measures.mean_square_error(0 * truth, truth) == pytest.approx(38 / 256)
 
 
-def test_matching_of_several_columns():
+def test_columns_are_matched_with_the_truth():
     truth = np.random.default_rng(0).normal(size=(30, 5))
     order, signs = [3, 0, 4, 1, 2], np.array([1, -1, -1, 1, -1])
     np.testing.assert_allclose(measures.matched(truth[:, order] * signs, truth), truth)
+
+
+def test_matched_cosines():
+    A = np.eye(4)[:, :3]
+    B = np.array([[0, 2.0, 0, 0], [0, 0, -3.0, 3.0], [0.5, 0, 0, 0]]).T
+    np.testing.assert_allclose(measures.matched_cosines(A, B), [1, 1, np.sqrt(0.5)])
+
+
+def test_stability_of_refits():
+    """A refit that agrees has cosines of 1; one that lost one of three components has 2/3."""
+    first = {"components": np.eye(4)[:3]}
+    lost = {"components": np.eye(4)[[2, 0, 3]]}
+    assert surfaces.stability([first, first]) == pytest.approx(1)
+    assert surfaces.stability([first, first, lost]) == pytest.approx(5 / 6)
+    assert math.isnan(surfaces.stability([first]))
 
 
 def test_purity():
@@ -104,48 +116,69 @@ def test_fates_of_intervals():
     }
 
 
-# --------------------------------------------------------------------------------------------------- the transcription
+# -------------------------------------------------------------------------------- the transcription
 
 
 def test_transcription_learns():
-    """From a poor start; with the coefficients known, the noise variance has a standard error of 1.6 %."""
+    """From a poor start it finds A and the noise.
+
+    If the coefficients were known, the noise variance would have a standard error of 1.6 %.
+    """
     rng = np.random.default_rng(0)
     A = rng.normal(size=(20, 2))
-    X, _ = Model(A, np.full(20, 3.0), 0.25, priors.BernoulliGaussian(0.6)).sample(
-        400, random_state=1
-    )
-    found, noise = transcription.saem(X, A + 0.5 * rng.normal(size=A.shape), "bg", 200, 0)
+    model = Model(A, np.full(20, 3.0), 0.25, priors.BernoulliGaussian(0.6))
+    X, _ = model.sample(400, random_state=1)
+    learnt, noise = transcription.saem(X, A + 0.5 * rng.normal(size=A.shape), "bg", 200, 0)
     assert noise == pytest.approx(0.25, rel=0.06)
-    assert measures.cosines(found, A).max(0).min() > 0.99
+    assert measures.cosines(learnt, A).max(0).min() > 0.99
 
 
 @pytest.mark.parametrize(
-    ("name", "variance", "state"),
+    ("prior", "variance"),
     [
-        ("log", np.pi**2 / 12, {}),
-        ("bg", 0.3, {"alpha": 0.3}),
-        ("ifa", 1 + 0.7 * 2**2, {"weight": 0.7, "centre": 2.0}),
+        (transcription.Logistic(), np.pi**2 / 12),
+        (transcription.BernoulliGaussian(alpha=0.3), 0.3),
+        (transcription.Mixture(weight=0.7, centre=2.0), 1 + 0.7 * 2**2),
     ],
+    ids=["log", "bg", "ifa"],
 )
-def test_transcription_draws_from_the_posterior(name, variance, state):
-    """With one component the posterior mean is a quotient of integrals over the prior, here means over many prior draws."""
+def test_transcription_draws_from_the_posterior(prior, variance):
+    """The chains end with the posterior mean.
+
+    With one component that is a quotient of integrals over the prior, which are here means over
+    many draws from it.
+    """
     A, sigma2 = np.array([[0.5], [-0.3]]), 0.6
     X = np.array([[0.2, -0.1], [1.5, -0.4], [-2.0, 0.3]])
-    rng, sampler = np.random.default_rng(0), transcription.SAMPLERS[name]
-    beta = np.asarray(sampler.propose(rng, 200_000, state)["beta"])
+    rng = np.random.default_rng(0)
+    beta = prior.draw(rng, 200_000)["beta"]
     assert beta.var() == pytest.approx(variance, rel=0.03)
     weight = np.exp(-np.square(X[:, None] - beta[:, None] * A[:, 0]).sum(2) / (2 * sigma2))
     many = np.repeat(X, 2000, 0)
-    hidden = {key: value[:, None] for key, value in sampler.propose(rng, len(many), state).items()}
+    parameters = transcription.Parameters(np.zeros(2), A, sigma2, prior)
+    hidden = {name: values[:, None] for name, values in prior.draw(rng, len(many)).items()}
     for _ in range(20):
-        transcription._sweep(rng, sampler, state, hidden, many - hidden["beta"] @ A.T, A, sigma2)
-    found = hidden["beta"].reshape(3, 2000)
+        transcription.simulate(rng, many, hidden, parameters)
+    drawn = hidden["beta"].reshape(3, 2000)
     np.testing.assert_allclose(
-        found.mean(1), weight @ beta / weight.sum(1), atol=4.5 * found.std() / np.sqrt(2000)
+        drawn.mean(1), weight @ beta / weight.sum(1), atol=4.5 * drawn.std() / np.sqrt(2000)
     )
 
 
-# ----------------------------------------------------------------------------------------------------- running, resuming
+@pytest.mark.parametrize(
+    "prior",
+    [transcription.BernoulliGaussian(alpha=0.3), transcription.Mixture(weight=0.7, centre=3.0)],
+    ids=["bg", "ifa"],
+)
+def test_transcription_learns_the_parameters_of_the_prior(prior):
+    """From many draws of the prior itself the M-step gives its parameters back."""
+    hidden = prior.draw(np.random.default_rng(0), 100_000)
+    learnt = prior.maximised(prior.statistics(hidden))
+    for name, value in vars(prior).items():
+        assert getattr(learnt, name) == pytest.approx(value, rel=0.02)
+
+
+# ----------------------------------------------------------------------------- running and resuming
 
 CALLS: list[int] = []
 
@@ -155,29 +188,29 @@ def double(x: int) -> dict:
     return {"twice": np.float64(2 * x), "square": np.arange(2.0) * x / 3}
 
 
-def slow_double(x: int) -> dict:
+def simple_double(x: int) -> dict:
     return {"twice": 2 * x}
 
 
 def test_a_run_goes_on_where_it_was(tmp_path):
     CALLS.clear()
-    settings = Settings(cache=tmp_path / "cache", verbose=False)
-    first = tasks.run(settings, "try", double, [{"x": 1}, {"x": 2}])
+    options = Options(cache=tmp_path / "cache", verbose=False)
+    first = tasks.run(options, "try", double, [{"x": 1}, {"x": 2}])
     assert [r["twice"] for r in first] == [2, 4]
     assert first[1]["square"] == [0, 0.666667]
     path = tmp_path / "cache" / "try.jsonl"
     path.write_text(path.read_text() + '["torn li')  # the machine stopped while writing
-    again = tasks.run(settings, "try", double, [{"x": 3}, {"x": 2}, {"x": 1}])
+    again = tasks.run(options, "try", double, [{"x": 3}, {"x": 2}, {"x": 1}])
     assert CALLS == [1, 2, 3]
     assert [r["twice"] for r in again] == [6, 4, 2]
     assert again[2] == first[0]
-    assert tasks.run(settings, "try", double, [{"x": 3}])[0] == again[0]
+    assert tasks.run(options, "try", double, [{"x": 3}])[0] == again[0]
     assert CALLS == [1, 2, 3]
     assert sum(line.startswith('["torn') for line in path.read_text().splitlines()) == 1
     assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
 
 
-def found_in(x: int, data: str, fingerprint: str) -> dict:
+def count_calls(x: int, data: str, fingerprint: str) -> dict:
     CALLS.append(x)
     return {}
 
@@ -186,9 +219,9 @@ def test_data_are_known_by_what_they_are(tmp_path):
     CALLS.clear()
     for folder, fingerprint in (("here", "a"), ("there", "a"), ("there", "b")):
         tasks.run(
-            Settings(cache=tmp_path, verbose=False),
+            Options(cache=tmp_path, verbose=False),
             "try",
-            found_in,
+            count_calls,
             [{"x": 1, "data": folder, "fingerprint": fingerprint}],
         )
     assert CALLS == [1, 1]
@@ -196,19 +229,19 @@ def test_data_are_known_by_what_they_are(tmp_path):
 
 def test_processes_give_the_same_in_the_same_order():
     cases = [{"x": x} for x in range(4)]
-    found = tasks.run(Settings(jobs=2, verbose=False), "try", slow_double, cases)
-    assert [(r["x"], r["twice"]) for r in found] == [(0, 0), (1, 2), (2, 4), (3, 6)]
+    records = tasks.run(Options(jobs=2, verbose=False), "try", simple_double, cases)
+    assert [(r["x"], r["twice"]) for r in records] == [(0, 0), (1, 2), (2, 4), (3, 6)]
 
 
 def test_seeds_and_choices():
-    assert Settings(quick=True, seed=5).seeds(2, 50) == [5, 6]
-    assert Settings(repeats=3).seeds(2, 50) == [0, 1, 2]
-    assert Settings(quick=True).choose(1, 2) == 1
+    assert Options(quick=True, seed=5).seeds(2, 50) == [5, 6]
+    assert Options(repeats=3).seeds(2, 50) == [0, 1, 2]
+    assert Options(quick=True).choose(1, 2) == 1
     mean, error = common.summary([1.0, 3.0, math.nan])
     assert (mean, error) == (2.0, pytest.approx(1.0))
 
 
-# ---------------------------------------------------------------------------------------------------------------- pages
+# -------------------------------------------------------------------------------------------- pages
 
 
 def test_cells_have_the_papers_number_and_the_ratio():
@@ -251,7 +284,7 @@ def pages(tmp_path_factory):
     )
     smaller.setattr(images, "OTHERS", {"FastICA": images.OTHERS["FastICA"]})
     smaller.setattr(images, "RIVALS", ())
-    smaller.setattr(Settings, "choose", lambda self, quick, full: 60 if quick == 300 else (30,))
+    smaller.setattr(Options, "choose", lambda self, quick, full: 60 if quick == 300 else (30,))
     result = CliRunner().invoke(app, ["images", "--quick", "--repeats", "1", "-o", str(folder)])
     smaller.undo()
     assert result.exit_code == 0, result.output
@@ -312,117 +345,3 @@ def test_quick_runs(name, tmp_path):
     assert (tmp_path / f"{name}.csv").is_file()
     assert list(tmp_path.glob(f"{name}-*.png"))
     assert "nan" not in (tmp_path / f"{name}.md").read_text()
-
-
-# ----------------------------------------------------------------------------------------------------------------- data
-
-
-def digits_files(folder):
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(-1000, 1000, size=(12, 256)) / 1000, np.arange(12) % 10
-    np.savez(folder / "usps.npz", X_train=(X * 1000).astype(np.int16), y_train=y, scale=1e-3)
-    with gzip.open(folder / "zip.train.gz", "wt") as file:
-        file.writelines(
-            f"{label:.4f} {' '.join(map(str, row))} \n" for label, row in zip(y, X, strict=True)
-        )
-    lines = (
-        f"{label + 1} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row))
-        for label, row in zip(y, X, strict=True)
-    )
-    (folder / "usps").write_text("\n".join(lines) + "\n")
-    return X, y
-
-
-def test_digits_in_the_common_formats(tmp_path):
-    X, y = digits_files(tmp_path)
-    for name in ("usps.npz", "zip.train.gz", "usps"):
-        found = inputs.digits(tmp_path / name)
-        np.testing.assert_allclose(found.X, X, atol=1e-9)
-        np.testing.assert_array_equal(found.labels, y)
-        assert found.real
-    assert inputs.digits(tmp_path).description.endswith("from usps.npz.")
-    stand_in = inputs.digits(None)
-    assert stand_in.X.shape == (1797, 64)
-    assert "stand-in" in stand_in.description
-    assert inputs.case(None, stand_in) != inputs.case(None, stand_in._replace(X=stand_in.X + 1))
-    np.savez(tmp_path / "usps.npz", other=X)
-    inputs.digits.cache_clear()
-    with pytest.raises(ValueError, match=r"usps.npz has no array 'X_train': it has other"):
-        inputs.digits(tmp_path)
-
-
-def test_patches(tmp_path):
-    (tmp_path / "Faces").mkdir()
-    grey = np.random.default_rng(0).integers(0, 256, size=(30, 40), dtype=np.uint8)
-    Image.fromarray(grey).save(tmp_path / "Faces" / "a.png")
-    found = inputs.faces(tmp_path, 100)
-    assert found.X.shape == (2 * 3, 169)
-    corner = grey[12:25, 24:37].astype(float).ravel() / 255
-    np.testing.assert_allclose(found.X[5], corner - corner.mean(), atol=1e-6)
-    assert inputs.faces(tmp_path, 4).X.shape == (4, 169)
-    assert "4 of the 6" in inputs.faces(tmp_path, 4).description
-    (tmp_path / "Faces" / "b.jpg").write_text("no image")
-    inputs.faces.cache_clear()
-    with pytest.raises(ValueError, match=r"b.jpg cannot be read"):
-        inputs.faces(tmp_path, 4)
-    assert "stand-in" in inputs.faces(None, 100).description
-
-
-def test_sphere_and_simulated_surfaces():
-    vertices, faces = inputs.sphere(2)
-    assert (len(vertices), len(faces)) == (162, 320)
-    np.testing.assert_allclose(np.linalg.norm(vertices, axis=1), 1)
-    a, b, c = (vertices[faces[:, k]] for k in range(3))
-    volume = (np.cross(b - a, c - a) * a).sum() / 6
-    assert volume == pytest.approx(4 / 3 * np.pi, rel=0.05)
-    surfaces = inputs.surfaces(None)
-    assert surfaces.X.shape == (101, 642)
-    assert not surfaces.real
-
-
-def test_surfaces_of_a_file(tmp_path):
-    vertices, faces = inputs.sphere(1)
-    labels = np.array(
-        ["control", "tle_ipsilateral", "tle_contralateral", "unaffected_other_side_missing"] * 3
-    )
-    X = np.random.default_rng(0).normal(size=(12, len(vertices)))
-    np.savez(
-        tmp_path / "surfaces.npz",
-        log_jacobian=X,
-        template_vertices=vertices,
-        faces=faces,
-        label=labels,
-    )
-    found = inputs.surfaces(tmp_path)
-    assert found.X.shape == (9, 42)
-    assert found.real
-    assert json.loads(json.dumps(inputs.case(tmp_path, found)))["data"] == str(tmp_path)
-    np.savez(
-        tmp_path / "surfaces.npz",
-        log_jacobian=X,
-        template_vertices=vertices,
-        faces=faces,
-        label=labels[[1] * 12],
-    )
-    inputs.surfaces.cache_clear()
-    with pytest.raises(ValueError, match=r"label must hold control"):
-        inputs.surfaces(tmp_path)
-
-
-def test_surfaces_from_gifti(tmp_path):
-    vertices, mesh = inputs.sphere(1)
-    values = np.random.default_rng(0).normal(size=(6, len(vertices))).astype(np.float32)
-    for i, row in enumerate(values):
-        _, shape = write(row, Mesh(vertices, mesh), tmp_path / f"all/s{i}", ["field"])
-        (tmp_path / "surfaces").mkdir(exist_ok=True)
-        shape.rename(tmp_path / "surfaces" / shape.name)
-    (tmp_path / "all" / "s0.surf.gii").rename(tmp_path / "surfaces.surf.gii")
-    (tmp_path / "surfaces.txt").write_text("control\ncontrol\nmild\nsevere\nsevere\ncontrol\n")
-    found = inputs.surfaces(tmp_path)
-    np.testing.assert_array_equal(found.X, values)
-    np.testing.assert_array_equal(found.faces, mesh)
-    assert found.groups == {"all patients": ("mild", "severe"), "mild patients": ("mild",)}
-    (tmp_path / "surfaces.txt").write_text("ill\n" * 6)
-    inputs.surfaces.cache_clear()
-    with pytest.raises(ValueError, match="must hold control and other labels; it has ill"):
-        inputs.surfaces(tmp_path)
