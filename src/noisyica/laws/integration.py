@@ -5,7 +5,8 @@ have one peak. The window in which it matters is found by magnification; an even
 window gives integrals, and shifted by a random part of its step it gives exact draws
 (:func:`noisyica.laws.grids.grid_choice` explains why).
 
-All is done in double precision (where JAX has it). In the functions below, ``like`` is an array of
+All is done in double precision (where JAX has it); of log weights beyond 1e15, no digits are left.
+In the functions below, ``like`` is an array of
 the shape of the answer, and log weights take an array v with one more leading axis, for the nodes.
 """
 
