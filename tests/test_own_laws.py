@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, compress, decompress, plot
-from noisyica.laws import Dirac, Law, LogDensity, Mixture, Normal, ScaleMixture, Shift, law
+from noisyica.laws import (
+    FIRST_LOCATION,
+    Dirac,
+    Law,
+    Located,
+    LogDensity,
+    Mixture,
+    Normal,
+    ScaleMixture,
+    Shift,
+    law,
+)
 from noisyica.priors import Independent
 from tests.own_laws import ClosedNormal, Quartic, SkewSecant
 from tests.tools import matched_cosine
@@ -104,6 +115,15 @@ def test_m_step_is_maximum_likelihood():
     likelihood = [SkewSecant(learnt.lean + x).log_density(t).sum() for x in (-0.01, 0.0, 0.01)]
     assert max(likelihood) == likelihood[1]
     assert (SkewSecant().n_parameters, Quartic().n_parameters) == (1, 0)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_location_is_learnt_with_it():
+    t = 3.0 + Quartic().sample(jax.random.key(0), shape=(5000,))
+    located = Located(Quartic(), FIRST_LOCATION, 10.0)
+    for _ in range(30):
+        located = located.mstep(jax.tree.map(jnp.sum, located.statistics(t)))
+    assert float(located.location) == pytest.approx(3.0, abs=4.5 * 0.6 / np.sqrt(5000))
 
 
 # ---- errors

@@ -26,7 +26,8 @@ A new law needs a log density only: see :class:`Law`.
 ``numerical``           numerical laws: a density given as a function, :class:`LogDensity`, and
                         random scales, :class:`ScaleMixture`
 ``shift``               a law moved: :class:`Shift`, and :class:`Located`, whose location is learnt
-``mixtures``            weights that are learnt: :class:`Mixture`, :class:`SymmetricNormals`
+``mixtures``            weights that are learnt: :class:`Mixture`
+``symmetric_normals``   mixtures of normals in pairs: :class:`SymmetricNormals`
 ======================  ===========================================================================
 
 Examples
@@ -44,9 +45,10 @@ from noisyica.laws.atoms import Dirac, Exponential, FreeNormal, Laplace, Normal
 from noisyica.laws.base import REGISTRY, Law, Piece, Uniforms, law
 from noisyica.laws.exponential_normal import ExponentialNormal
 from noisyica.laws.logistic import Logistic
-from noisyica.laws.mixtures import Mixture, SymmetricNormals, keep_inside
+from noisyica.laws.mixtures import Mixture, keep_inside
 from noisyica.laws.numerical import LogDensity, ScaleMixture
 from noisyica.laws.shift import FIRST_LOCATION, Located, Shift
+from noisyica.laws.symmetric_normals import SymmetricNormals
 
 __all__ = [
     "FIRST_LOCATION",
