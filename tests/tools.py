@@ -1,4 +1,4 @@
-"""What several tests share: the laws and priors to test, simulated data, matching of components, quadrature."""
+"""What tests share: laws and priors to test, simulated data, matching of components, quadrature."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from noisyica import Model, laws, priors
 from noisyica._jax.compiling import Compiled
 from noisyica.laws import Dirac, Exponential, Law, LogDensity, Mixture, Normal, ScaleMixture, Shift
+from tests.own_laws import ClosedNormal, SkewSecant
 
 
 def _quartic(t):
@@ -25,14 +26,16 @@ LAWS: dict[str, Law] = PRIOR_LAWS | {
     "exponential": Exponential(1.5),
     "ifa-two": laws.SymmetricNormals((1.5, 3.0), (0.3, 0.4, 0.3)),
     "bg-shift": Mixture((Dirac(), Normal(2.0)), (0.6, 0.4)),
-    # kinks off zero are for the exact formulas, not for the quadrature of the tests: these two are smooth there
+    # the quadrature of the tests cannot integrate over kinks off zero: these two have none there
     "shift": Shift(laws.Logistic(), 1.2),
     "two-slabs": Mixture((laws.Laplace(), Shift(laws.Logistic(), 2.0)), (0.5, 0.5)),
     "two-atoms": Mixture((Dirac(), Dirac(1.0), Normal()), (0.5, 0.2, 0.3)),
     "scale-mixture": ScaleMixture(Exponential(), Normal(0.5)),
     "log-density": LogDensity(_quartic),
+    "own": SkewSecant(0.4),
+    "own-closed": ClosedNormal(),
 }
-"""All laws under test; a new prior of the table is among them by being in the table."""
+"""All laws under test; the law of a new prior of the table is among them."""
 
 TRUE_PRIORS = {
     "log": priors.Logistic(),
@@ -45,11 +48,11 @@ TRUE_PRIORS = {
     "te": priors.SingleScaleTernary(0.2),
     "teoff": priors.SingleScaleTernaryOffset(0.2),
 }
-"""A member of each prior of the table to simulate from."""
+"""One prior of each kind of the table, to simulate from."""
 
 
 def some_slow(names, *slow):
-    """Names to parametrise a test by, of which some are left to ``make test-all``."""
+    """Names to parametrise a test by; the ``slow`` ones run with ``make test-all`` only."""
     return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
 
 
@@ -72,7 +75,10 @@ def matched_cosine(A: np.ndarray, B: np.ndarray) -> float:
 
 
 def _compiled(name):
-    """A method of laws, compiled once for each structure of a law, not once for each law and test; in single precision as fits do."""
+    """A method of laws, compiled once for each structure of a law, not for each law and test.
+
+    In single precision it is compiled as fits compile it.
+    """
     method = Compiled(lambda law, *args: getattr(law, name)(*args))
     return lambda law, *args: method(
         law,
@@ -96,13 +102,15 @@ def tilt_exists(law: Law, a: float, b: float) -> bool:
     } | {type(law).__name__}
     if inner & {"ExponentialNormal", "ScaleMixture"}:
         return False
-    return abs(b) < 0.6 or not inner & {"Laplace", "Exponential", "Logistic", "Shift"}
+    exponential_tails = {"Laplace", "Exponential", "Logistic", "Shift", "SkewSecant"}
+    return abs(b) < 0.6 or not inner & exponential_tails
 
 
 def quadrature(law: Law, a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points and log masses of the tilted law by the trapezoid rule in log |t| on each half-line, and its atoms.
+    """Points and log masses of the tilted law, and its atoms.
 
-    Independent of the laws' own integration: it uses log_density alone, magnifies to where the mass is, and takes 2,501 nodes.
+    It is the trapezoid rule in log |t| on each half-line, with 2,501 nodes where the mass is. It
+    uses log_density alone, and is independent of the laws' own integration.
     """
 
     def log_mass(w, sign):

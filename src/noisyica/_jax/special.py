@@ -4,13 +4,13 @@ Laplace, exponential and ternary laws all reduce to the integral
 
     I(a, c) = int_0^inf exp(-a t^2 / 2 + c t) dt,        a >= 0 (c < 0 where a = 0),
 
-which is a normal cdf. The usual formula overflows, loses all digits for c / sqrt(a) << 0 and divides by zero at a = 0.
-Here, for c <= 0, with tau = q sqrt(a) / (q sqrt(a) - c) in [0, 1],
+which is a normal cdf. The usual formula overflows, loses all digits for c / sqrt(a) << 0 and
+divides by zero at a = 0. Here, for c <= 0, with tau = q sqrt(a) / (q sqrt(a) - c) in [0, 1],
 
     log I = P(tau) - log(q sqrt(a) - c),
 
-where P is smooth with P(0) = 0: a polynomial to machine precision. Its derivatives in c give the mean and the variance
-of the law with no cancellation at all, down to a = 0 (an exponential law).
+where P is smooth with P(0) = 0: a polynomial to machine precision. Its derivatives in c give the
+mean and the variance of the law with no cancellation at all, down to a = 0 (an exponential law).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TAIL = -4.0  # below this c / sqrt(a), draws solve for the tail rather than inv
 
 @functools.cache
 def _coefficients(dtype: jnp.dtype, derivative: int = 0) -> tuple[float, ...]:
-    """Coefficients of P (or a derivative in tau) in powers of y = 2 tau - 1, lowest first."""
+    """Coefficients of P (or of a derivative in tau) in powers of y = 2 tau - 1, lowest first."""
 
     def log_scaled_mills(y: Any) -> Any:
         tau = (y + 1) / 2
@@ -48,6 +48,7 @@ def _coefficients(dtype: jnp.dtype, derivative: int = 0) -> tuple[float, ...]:
 
 
 def _polynomial(tau: jax.Array, derivative: int = 0) -> jax.Array:
+    """P (or a derivative in tau), by Horner's rule."""
     y = 2 * tau - 1
     coefficients = _coefficients(jnp.dtype(tau.dtype), derivative)
     value = jnp.full_like(y, coefficients[-1])
@@ -57,22 +58,26 @@ def _polynomial(tau: jax.Array, derivative: int = 0) -> jax.Array:
 
 
 def once(x: jax.Array) -> jax.Array:
-    """Return x, finite below, through an operation that has one array operand: XLA:CPU then computes it once, in place.
+    """Return x (no less than the least finite number) so that XLA:CPU computes it only once.
 
-    XLA:CPU never fuses a many-operand operation that meets a reused exp, log or division further on: it cuts the kernel
-    there instead, and writes the value out or recomputes it. A draw in which whatever is used twice goes through here
-    is one vectorised kernel, several times as fast.
+    It goes through an operation that has one array operand. XLA:CPU never fuses a many-operand
+    operation that meets a reused exp, log or division further on: it cuts the kernel there instead,
+    and writes the value out or recomputes it. A draw in which whatever is used twice goes through
+    here is one vectorised kernel, several times as fast.
     """
     return jnp.maximum(x, np.finfo(x.dtype).min)
 
 
 def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x / y, to be used several times (see ``once``)."""
+    """x / y, for a result that is used more than once (see :func:`once`)."""
     return once(x * (1 / y))
 
 
 def _divide(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x / y where y > 0, and 0 where y = 0: values that a caller's ``where`` will not use stay finite."""
+    """x / y where y > 0, else 0.
+
+    So values stay finite that a caller's ``where`` will not use.
+    """
     return once(jnp.where(y > 0, x * (1 / jnp.where(y > 0, y, 1.0)), 0.0))
 
 
@@ -113,7 +118,8 @@ def half_line_draw(u: jax.Array, a: jax.Array, c: jax.Array) -> jax.Array:
     z_in = once(jnp.where(inside, z, 0.0))
     shortfall = normal_quantile(once(u * jax.scipy.special.ndtr(z_in)))
     bulk = _divide(jnp.maximum(z_in - shortfall, 0.0), root)
-    # Far in the tail solve -log survival(t) = -log u by Newton's method from the root without its slow term.
+    # Far in the tail, solve -log survival(t) = -log u by Newton's method, from the root of the
+    # equation without its slow term.
     size = once(jnp.where(inside, -_TAIL * root + 1.0, -c))
     target = -jnp.log(u)
     t = ratio(2 * target, size + jnp.sqrt(size * size + 2 * a * target))
@@ -133,7 +139,10 @@ _NEAREST, _FARTHEST = float(np.sqrt(2 * np.log(2.0))), float(np.sqrt(-2 * np.log
 
 @functools.cache
 def _quantile_coefficients(degree: int = 9) -> tuple[float, ...]:
-    """Coefficients, lowest first, of r - z in powers of tau = (r - r0) / (r + bend), where P(normal > z) = exp(-r^2 / 2), z > 0."""
+    """Coefficients, lowest first, of r - z in powers of tau = (r - r0) / (r + bend).
+
+    Here z > 0 and P(normal > z) = exp(-r^2 / 2).
+    """
     last = (_FARTHEST - _NEAREST) / (_FARTHEST + _BEND)
 
     def excess(y: Any) -> Any:
@@ -146,9 +155,10 @@ def _quantile_coefficients(degree: int = 9) -> tuple[float, ...]:
 
 
 def normal_quantile(u: jax.Array) -> jax.Array:
-    """The standard normal quantile; unlike erf_inv(2 u - 1) it is finite, and exact, for the smallest u.
+    """The standard normal quantile.
 
-    In single precision by a polynomial that is good to 1e-7, in a fifth of the time of ``ndtri``.
+    Unlike erf_inv(2 u - 1) it is finite, and exact, for the smallest u. In single precision it is a
+    polynomial that is good to 1e-7, and takes a fifth of the time of ``ndtri``.
     """
     if u.dtype != jnp.float32:
         return jax.scipy.special.ndtri(u)
@@ -164,9 +174,11 @@ def normal_quantile(u: jax.Array) -> jax.Array:
 
 
 def eliminate(W: jax.Array) -> jax.Array:
-    """L^-1 W, where the first p columns of W (p, q, ...) are L L'; left of their diagonal, what is only rounding stays.
+    """L^-1 W, where the first p columns of W (p, q, ...) are L L'.
 
-    Not by LAPACK: on XLA:CPU two batched calls at once can wait for ever, each for threads of the pool that the other one holds.
+    Left of the diagonal of those columns, there is rounding error instead of zeros. It is not done
+    by LAPACK: on XLA:CPU two batched calls at once can wait for ever, each for threads of the pool
+    that the other one holds.
     """
     p = len(W)
 

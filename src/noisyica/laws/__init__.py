@@ -1,30 +1,34 @@
-r"""Scalar laws: how one coefficient behaves when the likelihood multiplies its prior by a Gaussian factor.
+r"""Scalar laws: how a coefficient behaves when its prior is multiplied by a Gaussian likelihood.
 
-Given all the other coefficients, the data see coefficient j of a row only through ``exp(-a t^2 / 2 + b t)``. A *law* is a
-distribution on the line that can answer every question about itself after such a *tilt*:
+Given all the other coefficients, the data see coefficient j of a row only through a factor
+``exp(-a t^2 / 2 + b t)``. A *law* is a distribution on the line that can answer every question
+about itself after such a *tilt*:
 
-==================================  ==================================================================================
-``law.log_normaliser(a, b)``        log of  int exp(-a t^2 / 2 + b t) law(dt)
-``law.moments(a, b)``               mean and variance of the tilted law (the derivatives in b of the above)
-``law.draw(u, a, b)``               an exact draw, a deterministic function of ``law.n_uniforms`` uniforms
-``law.sample(key, a, b)``           the same from a JAX key
-``law.mode(a, b)``                  the most probable value of the hidden variables, as in the paper's reconstruction
-==================================  ==================================================================================
+============================  ===================================================================
+``law.log_normaliser(a, b)``  log of  int exp(-a t^2 / 2 + b t) law(dt)
+``law.moments(a, b)``         mean and variance of the tilted law (derivatives in b of the above)
+``law.draw(u, a, b)``         an exact draw, a function of ``law.n_uniforms`` uniforms
+``law.sample(key, a, b)``     the same from a JAX key
+``law.mode(a, b)``            the most probable value of the hidden variables, as in the paper
+============================  ===================================================================
 
 ``a = b = 0`` is the law itself. Laws are immutable, and pytrees whose leaves are the parameters.
+A new law needs a log density only: see :class:`Law`.
 
-==================================  ==================================================================================
-``base``                            what every law has: :class:`Law`, :class:`Piece`, the decorator :func:`law`
-``atoms``                           closed answers: :class:`Dirac`, :class:`Normal`, :class:`FreeNormal`,
-                                    :class:`Exponential`, :class:`Laplace`
-``grids``                           randomly shifted grids, for exact draws where no answer is closed
-``logistic``                        :class:`Logistic`, on such a grid
-``exponential_normal``              :class:`ExponentialNormal`, on such a grid
-``numerical``                       any other law: a density given as a function, :class:`LogDensity`, and random scales,
-                                    :class:`ScaleMixture`
-``shift``                           a law moved: :class:`Shift`, and :class:`Located`, whose location is learnt
-``mixtures``                        weights that are learnt: :class:`Mixture`, :class:`SymmetricNormals`
-==================================  ==================================================================================
+======================  ===========================================================================
+``base``                the base of all laws, :class:`Law`, and the decorator :func:`law`
+``integration``         numerical answers, from nothing but a log density
+``atoms``               laws with answers in closed form: :class:`Dirac`, :class:`Normal`,
+                        :class:`FreeNormal`, :class:`Exponential`, :class:`Laplace`
+``grids``               randomly shifted grids, for exact draws where there is no closed form
+``logistic``            :class:`Logistic`, on such a grid
+``exponential_normal``  :class:`ExponentialNormal`, on such a grid
+``numerical``           numerical laws: a density given as a function, :class:`LogDensity`, and
+                        random scales, :class:`ScaleMixture`
+``shift``               a law moved: :class:`Shift`, and :class:`Located`, whose location is learnt
+``mixtures``            weights that are learnt: :class:`Mixture`
+``symmetric_normals``   mixtures of normals in pairs: :class:`SymmetricNormals`
+======================  ===========================================================================
 
 Examples
 --------
@@ -41,13 +45,14 @@ from noisyica.laws.atoms import Dirac, Exponential, FreeNormal, Laplace, Normal
 from noisyica.laws.base import REGISTRY, Classes, Law, Piece, Uniforms, law
 from noisyica.laws.exponential_normal import ExponentialNormal
 from noisyica.laws.logistic import Logistic
-from noisyica.laws.mixtures import Mixture, SymmetricNormals, keep_inside
+from noisyica.laws.mixtures import Mixture, keep_inside
 from noisyica.laws.numerical import LogDensity, ScaleMixture
-from noisyica.laws.shift import START, Located, Shift
+from noisyica.laws.shift import FIRST_LOCATION, Located, Shift
+from noisyica.laws.symmetric_normals import SymmetricNormals
 
 __all__ = [
+    "FIRST_LOCATION",
     "REGISTRY",
-    "START",
     "Classes",
     "Dirac",
     "Exponential",

@@ -1,4 +1,4 @@
-"""Laws with closed answers: :class:`Dirac`, :class:`Normal`, :class:`FreeNormal`, :class:`Exponential` and :class:`Laplace`."""
+"""Laws with answers in closed form: an atom, normal, exponential and Laplace laws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from noisyica._jax.special import (
     once,
 )
 from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
-from noisyica.laws.shift import START, Located
+from noisyica.laws.shift import FIRST_LOCATION, Located
 
 Array = jax.Array
 
@@ -30,6 +30,7 @@ class Dirac(Law):
 
     location: ArrayLike = 0.0
     n_uniforms: ClassVar[int] = 0
+    smooth: ClassVar[bool] = False
     compiles_fast: ClassVar[bool] = True
 
     @property
@@ -72,7 +73,7 @@ class Normal(Law):
 
     mean: ArrayLike = 0.0
     scale: ArrayLike = 1.0
-    smooth: ClassVar[bool] = True
+    n_uniforms: ClassVar[int] = 1
     compiles_fast: ClassVar[bool] = True
 
     def log_density(self, t: ArrayLike) -> Array:
@@ -80,6 +81,7 @@ class Normal(Law):
         return -0.5 * (z * z + LOG_2PI) - jnp.log(self.scale)
 
     def _posterior(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Mean and variance of the tilted law, which is normal."""
         variance = jnp.square(self.scale)
         shrink = 1 / (1 + a * variance)
         return (self.mean + variance * b) * shrink, variance * shrink  # type: ignore[return-value]
@@ -122,7 +124,7 @@ class Normal(Law):
         return _one_class(self.mean, self.scale)
 
     def located(self) -> FreeNormal:
-        return FreeNormal(np.where(self.mean == 0, START, self.mean), self.scale)
+        return FreeNormal(np.where(self.mean == 0, FIRST_LOCATION, self.mean), self.scale)
 
 
 @law()
@@ -162,6 +164,8 @@ class Exponential(Law):
     """The exponential law of mean ``scale``, on the positive half-line."""
 
     scale: ArrayLike = 1.0
+    n_uniforms: ClassVar[int] = 1
+    smooth: ClassVar[bool] = False
 
     def log_density(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)
@@ -203,13 +207,12 @@ class Laplace(Law):
 
     scale: ArrayLike = 1.0
     n_uniforms: ClassVar[int] = 2
-    smooth: ClassVar[bool] = True
 
     def log_density(self, t: ArrayLike) -> Array:
         return -jnp.abs(jnp.asarray(t)) / self.scale - jnp.log(2 * self.scale)
 
     def _sides(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
-        """Slopes on t > 0 and on t < 0, and the log odds of t > 0."""
+        """The slopes of the log density away from 0, on t > 0 and t < 0; the log odds of t > 0."""
         up, down = b - 1 / self.scale, -b - 1 / self.scale
         return up, down, log_half_line(a, up) - log_half_line(a, down)
 
@@ -240,9 +243,8 @@ class Laplace(Law):
         return t, jnp.log(2 * self.scale) - 0.5 * excess * jnp.abs(t)
 
     def penalty(self, t: ArrayLike) -> Array:
-        return jnp.abs(jnp.asarray(t)) / self.scale + jnp.log(
-            2 * self.scale
-        )  # its sign is a hidden variable, too
+        # its sign is a hidden variable, too
+        return jnp.abs(jnp.asarray(t)) / self.scale + jnp.log(2 * self.scale)
 
     def pieces(self) -> list[Piece]:
         return [Piece(slope=-1 / self.scale), Piece(slope=1 / self.scale), Piece(free=False)]
@@ -255,7 +257,7 @@ class Laplace(Law):
         return jnp.sign(t) / self.scale
 
     def located(self) -> Located:
-        return Located(self, START, float(1 / np.square(self.scale)))
+        return Located(self, FIRST_LOCATION, float(1 / np.square(self.scale)))
 
 
 def _one_class(mean: ArrayLike, scale: ArrayLike) -> Classes:
@@ -264,5 +266,5 @@ def _one_class(mean: ArrayLike, scale: ArrayLike) -> Classes:
 
 
 def quotient(x: Array, a: Array) -> Array:
-    """x / a, with 0 / 0 = 0: the minimiser of a t^2 / 2 - x t over t >= 0."""
+    """x / a where x > 0, else 0: the minimiser of a t^2 / 2 - x t over t >= 0."""
     return once(jnp.where(x > 0, x * (1 / a), 0.0))

@@ -1,4 +1,7 @@
-"""The paper's EG law, an exponential scale times a normal: the law, the grid over its scale, and the table of its score."""
+"""The paper's EG law, an exponential scale times a normal variable.
+
+Beside the law itself: the grid over its scale, and the table of its score.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +27,23 @@ Array = jax.Array
 class ExponentialNormal(Law):
     r"""The law of s Y, s exponential of mean 1 and Y standard normal, independent (the paper's EG).
 
-    Given s, the tilted Y is normal; s has the one-dimensional density e^g with, in u = log s and r = 1 / (1 + a s^2),
+    Given s, the tilted Y is normal; s has the one-dimensional density e^g with, in u = log s and
+    r = 1 / (1 + a s^2),
 
         g(u) = u - s + log(r) / 2 + b^2 s^2 r / 2,        g'(u) = r - s + b^2 s^2 r^2.
 
-    It equals ``ScaleMixture(Exponential(), Normal())``; the window of the grid in u is found in closed form here, which makes it fast.
+    It equals ``ScaleMixture(Exponential(), Normal())``; the window of the grid in u is found in
+    closed form here, which makes it fast.
     """
 
     n_uniforms: ClassVar[int] = 3
-    _switch: ClassVar[int] = 1
+    smooth: ClassVar[bool] = False
+    _shared_uniform: ClassVar[int] = 1
 
     def log_density(self, t: ArrayLike) -> Array:
         t, _, dtype = broadcast_double(t, 0.0)
-        # int exp(-s - t^2 / 2 s^2) ds / s over u = log s, from where t^2 / 2 s^2 to where s is beyond the depth
+        # int exp(-s - t^2 / 2 s^2) ds / s over u = log s, from where t^2 / 2 s^2 is so large that
+        # nothing is left, to where s is
         size = jnp.maximum(jnp.abs(t), 1e-30)
         low = jnp.minimum(jnp.log(size) - 2.2, 2 * jnp.log(size) / 3 - 1)
         high = jnp.maximum(2 * jnp.log(size) / 3 + 0.6, 0.0) + 3.7
@@ -49,14 +56,17 @@ class ExponentialNormal(Law):
 
     @staticmethod
     def _grid(a: Array, b: Array) -> Grid:
-        """Places are s / centre - 1; the centre is any point near the mode of g, and ``top`` is g there.
+        """The grid of the scale s. Its places are s / centre - 1.
 
-        Where b^2 / a is large, g is too, and its differences would cancel: they are computed as such.
+        The centre is any point near the mode of g, and ``top`` is g there. Where b^2 / a is large,
+        so is g, and a difference of two of its values would cancel: differences are computed
+        directly.
         """
         tiny = 1e-30
         b2 = b * b
         q = once(jnp.where(b2 > 0, b2 * (0.5 / jnp.maximum(a, tiny)), 0.0))
-        # The rightmost critical point of g is left of s0; beyond it g(u) <= g(u0) - s0 (e^v - 1 - v), v = u - u0.
+        # The rightmost critical point of g is left of s0; beyond s0, with v = u - u0,
+        # g(u) <= g(u0) - s0 (e^v - 1 - v).
         far = jnp.exp(jnp.log((2 * q + 1) / jnp.maximum(a, tiny)) / 3)
         s0 = once(jnp.minimum(far, 1 + 0.5 * q))
         r0 = once(1 / (1 + a * s0 * s0))
@@ -86,7 +96,9 @@ class ExponentialNormal(Law):
         within, spread = grid.moments(variance_given)
         return b * (at_centre + within), at_centre + within + b * b * spread
 
-    def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
+    def _weigh_and_draw(
+        self, u: Uniforms, a: Array, b: Array
+    ) -> tuple[Array, Callable[[Array], Array]]:
         grid = self._grid(a, b)
         cumulative = grid.cumulate(u[0])
 
@@ -97,12 +109,13 @@ class ExponentialNormal(Law):
         return grid.top + jnp.log(grid.step * cumulative[-1]), finish
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
-        return self._weigh(u, *floating(a, b))[1](u[1])
+        return self._weigh_and_draw(u, *floating(a, b))[1](u[1])
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
         size = jnp.abs(b)
-        # stationary points of a t^2/2 - |b| t + 1.5 t^(2/3): with t = w^3, a w^4 - |b| w + 1 = 0; the larger root is the minimum
+        # stationary points of a t^2/2 - |b| t + 1.5 t^(2/3): with t = w^3, a w^4 - |b| w + 1 = 0;
+        # the larger root is the minimum
         w = jnp.where(a > 0, jnp.cbrt(size / jnp.maximum(a, 1e-30)), 0.0)
 
         def newton(_: int, w: Array) -> Array:  # from the right of a convex function
@@ -137,9 +150,8 @@ def _near_mode(a: Array, b2: Array, s0: Array, r0: Array) -> tuple[Array, Array]
         return once(e1 * (lift0 * gain * (e1 + 2) - s0) + 0.5 * jnp.log(gain * square))
 
     centre = s0
-    for _ in range(
-        2
-    ):  # towards the mode; any point will do as a reference, a good one gives a tight window
+    # towards the mode; any point will do as a reference, a good one gives a tight window
+    for _ in range(2):
         r = 1 / (1 + a * centre * centre)
         pull = once(b2 * centre * centre * r * r)
         slope = once(r - centre + pull)
@@ -161,7 +173,8 @@ def _left_edge(a: Array, b2: Array, q: Array, s0: Array, r0: Array, fall: Array)
         1 / jnp.sqrt(jnp.maximum(b2, 1e-30)),
     )
     s_low = once(jnp.maximum(jnp.exp(log_width - below), edge))
-    # (ii) g <= log_width - s_low + q (1 - r) right of any s_low already known: solve for r, and improve s_low
+    # (ii) right of any s_low already known, g <= log_width - s_low + q (1 - r): solve for r, and
+    # improve s_low
     for _ in range(2):
         room = once(below - s_low)
         gained = once(q - room)
@@ -169,7 +182,8 @@ def _left_edge(a: Array, b2: Array, q: Array, s0: Array, r0: Array, fall: Array)
         s_low = once(
             jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low)
         )
-    # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1, g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
+    # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1,
+    # g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
     kappa = once(a * s0 * s0)
     c = once(q * r0 * kappa)
     fall = jnp.maximum(fall, 0.0)
@@ -190,8 +204,9 @@ _BEND = 0.1  # how far left of the centre the EG grid turns coarse: smaller is f
 def _bent_grid(a: Array, b2: Array, centre: Array, top: Array, left: Array, right: Array) -> Grid:
     """The grid from log(s / centre) = ``left`` to ``right``, coarse where the density falls slowly.
 
-    The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v and
-    s / centre = (1 + c) y^4 / (c + y^3), c being ``bend``: like y on the right, like y^4 on the left.
+    The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v
+    and s / centre = (1 + c) y^4 / (c + y^3), c being ``bend``: like y on the right, and like y^4 on
+    the left.
     """
     r_c = 1 / (1 + a * centre * centre)
     rest = once(a * centre * centre * r_c)  # 1 - r_c

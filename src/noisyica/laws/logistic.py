@@ -14,7 +14,7 @@ from noisyica._jax.special import LOG_2, once, ratio
 from noisyica.laws.atoms import quotient
 from noisyica.laws.base import Law, Uniforms, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size
-from noisyica.laws.shift import START, Located
+from noisyica.laws.shift import FIRST_LOCATION, Located
 
 Array = jax.Array
 
@@ -23,14 +23,14 @@ Array = jax.Array
 class Logistic(Law):
     """The logistic law of parameter 1/2: density sech(t)^2 / 2, variance pi^2 / 12.
 
-    No closed normaliser: it is the Laplace law of scale 1/2 times 4 / (1 + exp(-2 |t|))^2, which is between 1 and 4, so the
-    Laplace law's tilt (closed) says where the grid has to be.
+    Its normaliser has no closed form. It is the Laplace law of scale 1/2 times
+    4 / (1 + exp(-2 |t|))^2, which is between 1 and 4: so the tilted Laplace law, which has a closed
+    form, says where the grid has to be.
     """
 
     n_uniforms: ClassVar[int] = 2
-    smooth: ClassVar[bool] = True
     compiles_fast: ClassVar[bool] = True
-    _switch: ClassVar[int] = 1
+    _shared_uniform: ClassVar[int] = 1
 
     def log_density(self, t: ArrayLike) -> Array:
         size = jnp.abs(jnp.asarray(t))
@@ -38,10 +38,11 @@ class Logistic(Law):
 
     @staticmethod
     def _grid(a: Array, b: Array) -> Grid:
-        """For b >= 0. The centre is the mode of the enveloping Laplace tilt.
+        """The grid of the tilt with b >= 0; its centre is the mode of the tilted Laplace law.
 
-        The grid is even in v, t = base + v + v^3 / 6: fine near 0, where the density bends, coarse in wide Gaussian tails.
-        All distances are from the envelope's mode, so that nothing cancels where b^2 / a is huge.
+        The grid is even in v, t = base + v + v^3 / 6: fine near 0, where the density bends, and
+        coarse in wide Gaussian tails. All distances are from that mode, so that nothing cancels
+        where b^2 / a is huge.
         """
         depth = cut_depth(b.dtype) + 2 * LOG_2
         mode = quotient(jnp.maximum(b - 2, 0.0), a)
@@ -53,9 +54,7 @@ class Logistic(Law):
         rest = jnp.maximum(depth - jnp.where(b > 2, 0.5 * a * mode * mode, 0.0), 0.0)
         beyond = ratio(2 * rest, (2 + b) + jnp.sqrt(jnp.square(2 + b) + 2 * a * rest))
         left = once(jnp.where(flat < mode, -flat, -mode - beyond))
-        base = once(
-            jnp.clip(-mode, left, right)
-        )  # the point of the window that is nearest to t = 0
+        base = once(jnp.clip(-mode, left, right))  # the window's point that is nearest to t = 0
         low, high = -_inverse_cubic(once(base - left)), _inverse_cubic(once(right - base))
         size = grid_size(b.dtype)
         step = once((high - low) * (1 / size))
@@ -86,7 +85,9 @@ class Logistic(Law):
         mean, variance = grid.moments(grid.place)
         return _sign(b) * (grid.centre + mean), variance
 
-    def _weigh(self, u: Uniforms, a: Array, b: Array) -> tuple[Array, Callable[[Array], Array]]:
+    def _weigh_and_draw(
+        self, u: Uniforms, a: Array, b: Array
+    ) -> tuple[Array, Callable[[Array], Array]]:
         grid = self._grid(a, jnp.abs(b))
         cumulative = grid.cumulate(u[0])
 
@@ -96,7 +97,7 @@ class Logistic(Law):
         return grid.top + jnp.log(grid.step * cumulative[-1]), finish
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
-        return self._weigh(u, *floating(a, b))[1](u[1])
+        return self._weigh_and_draw(u, *floating(a, b))[1](u[1])
 
     def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
@@ -130,15 +131,19 @@ class Logistic(Law):
         return 2 * jnp.tanh(t)
 
     def located(self) -> Located:
-        return Located(self, START, 4 / 3)  # E[(2 tanh t)^2]
+        return Located(self, FIRST_LOCATION, 4 / 3)  # E[(2 tanh t)^2]
 
 
 def _sign(b: Array) -> Array:
+    """-1 where b < 0, else 1."""
     return jnp.where(b < 0, -1.0, 1.0).astype(b.dtype)
 
 
 def _inverse_cubic(y: Array) -> Array:
-    """A v >= 0 with v + v^3 / 6 >= y >= 0, and nearly equal: Newton's method from the right of a convex function."""
+    """A v >= 0 with v + v^3 / 6 >= y >= 0, and nearly equal.
+
+    It is found by Newton's method, which stays on the right of a convex function's root.
+    """
     v = jnp.minimum(y, jnp.exp(jnp.log(6 * y) / 3))
     for _ in range(2):
         v = once(v - (v * (1 + v * v / 6) - y) * (1 / (1 + 0.5 * v * v)))

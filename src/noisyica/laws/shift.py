@@ -1,4 +1,4 @@
-"""A law moved along the line: by a given amount, :class:`Shift`, or by one that is learnt, :class:`Located`."""
+"""A law moved along the line: by a given amount, or by one that is learnt."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from noisyica.laws.base import Law, Piece, Uniforms, broadcast_double, law
 
 Array = jax.Array
 
-START = 1.0
-"""Where a location that is learnt begins: off zero, so that the signs of components are decided from the start."""
+FIRST_LOCATION = 1.0
+"""Where a location that is learnt begins: off zero, so that the signs of components are decided
+from the start."""
 
 
 @law()
 class Shift(Law):
-    """The law of ``by`` + T, T of law ``law``; in float64 inside, since a large tilt nearly cancels a shift."""
+    """The law of ``by`` + T, T having the law ``law``.
+
+    Its answers are computed in float64, since a large tilt nearly cancels a shift.
+    """
 
     law: Law
     by: ArrayLike = 0.0
@@ -51,7 +55,7 @@ class Shift(Law):
         return [(weight, Shift(part, self.by)) for weight, part in parts]
 
     def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Array, Any]:
-        """The tilt of T, the log of what it leaves out, and the dtype of the answer."""
+        """The tilt of T, the log of the factor that it leaves out, and the dtype of the answer."""
         a, b, dtype = broadcast_double(a, b)
         return a, b - a * self.by, (b - 0.5 * a * self.by) * self.by, dtype
 
@@ -106,8 +110,10 @@ class Shift(Law):
 class Located(Shift):
     """A :class:`Shift` whose ``by`` is learnt.
 
-    A value t says ``by`` + psi(t - by) / information of it: one step of Fisher's scoring. Averaging these over iterations is stochastic
-    approximation of the equation E[psi(t - by)] = 0 of the maximum likelihood.
+    The statistic of a value t is ``by`` + psi(t - by) / information, one step of Fisher's scoring.
+    Averaging it over values and iterations is stochastic approximation of the equation of maximum
+    likelihood, E[psi(t - by)] = 0. The answer does not depend on ``information``, which only
+    decides how long the steps are.
 
     Examples
     --------

@@ -126,19 +126,19 @@ def duration(seconds: float) -> str:
 
 def _how_it_was_run(name: str, result: Result, options: Options) -> str:
     """Return the table with the command, the settings, the time, the machine and the versions."""
-    options = ["--quick"] if options.quick else []
+    flags = ["--quick"] if options.quick else []
     if options.data is not None:
-        options.append("--data PATH")  # pages are shared: they name no folder
+        flags.append("--data PATH")  # pages are shared: they name no folder
     if options.repeats is not None:
-        options.append(f"--repeats {options.repeats}")
+        flags.append(f"--repeats {options.repeats}")
     if options.seed != 0:
-        options.append(f"--seed {options.seed}")
+        flags.append(f"--seed {options.seed}")
     versions = ", ".join(
         f"{package} {version(package)}"
         for package in ("noisyica", "jax", "numpy", "scipy", "scikit-learn")
     )
     rows = {
-        "command": f"`{' '.join(['noisyica reproduce', name, *options])}`",
+        "command": f"`{' '.join(['noisyica reproduce', name, *flags])}`",
         **{key: str(value) for key, value in result.settings.items()},
         "random seed": str(options.seed),
         "computing time": f"{duration(result.seconds)}, summed over all cases",

@@ -374,7 +374,7 @@ class SingleScaleTernaryOffset(Offset):
     @property
     def gamma(self) -> float:
         """P(Y = 1) = P(Y = -1)."""
-        return self.prior.gamma  # type: ignore[attr-defined]
+        return float(self.prior.gamma)
 
     def mstep(self, statistics: Any) -> SingleScaleTernaryOffset:
         return self._with(self.prior.mstep(statistics[0]), self.offset_scale)
