@@ -45,6 +45,8 @@ from noisyica.rows.block import Block
 
 Array = jax.Array
 
+MIXING = 1
+"""Folded into an iteration's key for the draw of A, whose random numbers are not those of rows."""
 FEW_COEFFICIENTS = 2048
 """Up to so many coefficients, compiling takes longer than learning, and is done fast."""
 
@@ -78,7 +80,7 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
         new = rotate(new, move.W)
         if shifts:  # the mean, a function of the average, has to follow
             new, old = shift(new, move.shift), shift(old, move.shift)
-        mixing_key = jax.random.fold_in(key, constants.n_blocks)
+        mixing_key = jax.random.fold_in(key, MIXING)
         A, mixing = draw_mixing(mixing_key, new, parameters, constants.n_rows, plan.free_mean)
         new = new._replace(mixing=mixing)
     statistics: Statistics = jax.tree.map(lambda s, s_new: s + size * (s_new - s), old, new)

@@ -66,7 +66,6 @@ class Constants(NamedTuple):
     n_rows: Any  # how many rows the rows count for
     floor: Any  # the least noise variance that can be told from rounding
     schedule: Schedule
-    n_blocks: Any = 1
 
 
 class Broadcast(NamedTuple):

@@ -130,7 +130,6 @@ def _constants(settings: Settings, rows: Rows, blocks: Block) -> Constants:
         n_rows=np.asarray(rows.count),
         floor=np.asarray(max(ROUNDING[settings.dtype] * mean_square, 1e-300)),
         schedule=Schedule(burn_in, float(settings.kappa), draws, settings.max_iter),
-        n_blocks=len(blocks.weight),
     )
 
 

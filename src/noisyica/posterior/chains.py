@@ -12,7 +12,7 @@ from jax import lax
 
 from noisyica._jax.arrays import cast, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
-from noisyica._jax.randomness import fold_in
+from noisyica._jax.randomness import Key, RowKeys, fold_in
 from noisyica.posterior.parameters import Parameters, channel, impute
 from noisyica.priors import METROPOLIS, Channel
 from noisyica.progress import Reporter
@@ -45,8 +45,8 @@ def posterior_sample(
     """Draw from the posterior of the coefficients: (n_draws, n, p)."""
     key = jax.random.key(seed)
     draws = []
-    for i, (block, part) in enumerate(blocks(X, verbose)):
-        keys = jax.random.split(jax.random.fold_in(key, i), block.x.shape[1])
+    for block, part in blocks(X, verbose):
+        keys = RowKeys(key, block.first)
         how = (n_warmup, thin, None, n_draws, sampler, True, coefficients)
         kept = _compiled(parameters)(parameters, block, keys, *how)[1]
         draws.append(np.asarray(kept)[:, :, : len(part)].transpose(0, 2, 1))
@@ -120,7 +120,7 @@ def coefficients(
 def _sweep_rows(
     parameters: Parameters,
     block: Block,
-    keys: Array,
+    keys: Key,
     n_warmup: int,
     thin: int,
     extra: Any,

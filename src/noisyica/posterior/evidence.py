@@ -135,7 +135,6 @@ def _log_weights(
     count = n_temperatures or count
     ladder = (np.arange(count + 1) / count) ** power
     change = Channel(*(end - start for end, start in zip(whole, base, strict=True)))
-    zeros = jax.tree.map(jnp.asarray, single.zeros(len(whole.G), whole.c.shape[1], "float32"))
 
     def difference(latent: Any) -> Array:
         """Return L_1 - L_0."""
@@ -156,8 +155,11 @@ def _log_weights(
             latent = single.gibbs(fold_in(own, k), latent, cast(Channel(*between), "float32"))
             return (latent, log_weight + rise * difference(latent)), None
 
-        # a sweep at t_k, whose first one is the exact draw, then the step to t_{k+1}
+        # a draw of the prior, then a sweep at each t_k, then the step to t_{k+1}: where the path starts
+        # at the mean field, whose coefficients are independent, the first sweep is an exact draw
+        p, n = whole.c.shape
+        start = single.sample_prior(fold_in(own, count), p, n, "float32")
         inputs = (jnp.arange(count), jnp.asarray(ladder[:-1]), jnp.asarray(np.diff(ladder)))
-        return lax.scan(step, (zeros, log_normaliser), inputs)[0][1]
+        return lax.scan(step, (start, log_normaliser), inputs)[0][1]
 
     return lax.map(one, jnp.arange(n_particles))

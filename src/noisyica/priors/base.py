@@ -119,6 +119,11 @@ class Prior(abc.ABC):
         """Whether the sign of a coefficient may be changed."""
         return True
 
+    def expansion_from_sums(self, sums: Any) -> Expansion:
+        """Return what parameter expansion needs from averages over rows of what ``expansion`` sums."""
+        expansion: Expansion = sums
+        return expansion
+
     @property
     def without_offset(self) -> Prior:
         """The prior of the coefficients alone."""

@@ -47,8 +47,8 @@ class Capability:
 
 
 EXPANSION = Capability("parameter expansion", "algorithm='fam-em'", ("expansion", "transform"))
-"""``expansion(latent, weight)``: sums of psi(beta) beta' and the like over a block of rows, as
-:class:`noisyica.priors.Expansion`. ``transform(latent, W, shift)``: the latent variables after
+"""``expansion(latent, weight)``: sums over a block of rows, as :class:`noisyica.priors.Expansion`, or others
+from which ``expansion_from_sums`` makes that once all blocks are added up. ``transform(latent, W, shift)``: the latent variables after
 beta -> W beta + shift. Other algorithms do without it, but crawl where the noise is low."""
 
 METROPOLIS = Capability("Metropolis sampler", "sampler='metropolis'", ("metropolis",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,17 @@ Array = jax.Array
 
 MEAN_FIELD_SWEEPS = 10
 """Sweeps of the means."""
+
+
+class SparseSums(NamedTuple):
+    """Sums over rows for the parameter expansion of laws with atoms or an infinite peak."""
+
+    weight: Array  # ()  of the rows
+    products: Array  # (p, p)  sign(beta) beta'
+    signs: Array  # (p,)  sign(beta)
+    values: Array  # (p,)  beta
+    scale: Array  # (p,)  beta psi(beta) of those that are on, psi being the law's own score
+    on: Array  # (p,)  the number of those that are on
 
 
 @as_pytree("law", static="components")
@@ -227,7 +238,7 @@ class Independent(Prior):
             self._each(lambda law, sums: law.mstep(sums), statistics), self.components
         )
 
-    def expansion(self, latent: Array, weight: Array) -> Expansion:
+    def expansion(self, latent: Array, weight: Array) -> Any:
         law = self._whole()
         if self.smooth:
             score = law.score(latent)
@@ -238,25 +249,34 @@ class Independent(Prior):
                 rows=jnp.full(latent.shape[:1], weight.sum()),
                 scores=weighted.sum(-1),
             )
-        # scales by the law's own score; rotations by that of a Laplace law with the coefficients' mean size
-        scale, count = (terms @ weight for terms in law.scale_statistics(latent))
+        scale, on = (terms @ weight for terms in law.scale_statistics(latent))
         signs = jnp.sign(latent) * weight
-        total = weight.sum()
-        H = signs @ latent.T
-        size = jnp.diag(H) / total + 1e-12
-        centred = (
-            H - jnp.outer(signs.sum(-1), latent @ weight) / total
-        )  # a location is not a dependence
-        H = jnp.where(
-            jnp.eye(len(size), dtype=bool),
-            total * scale / jnp.maximum(count, 1e-12),
-            centred / size[:, None],
+        return SparseSums(
+            weight=weight.sum(),
+            products=signs @ latent.T,
+            signs=signs.sum(-1),
+            values=latent @ weight,
+            scale=scale,
+            on=on,
         )
+
+    def expansion_from_sums(self, sums: Any) -> Expansion:
+        """Return scales by the law's own score, and rotations by that of a Laplace law.
+
+        The Laplace law has the mean size of the coefficients. It is for laws that are not smooth.
+        """
+        if self.smooth:
+            return super().expansion_from_sums(sums)
+        size = jnp.diag(sums.products) / sums.weight + 1e-12
+        # a location is not a dependence
+        centred = sums.products - jnp.outer(sums.signs, sums.values) / sums.weight
+        of_scale = sums.weight * sums.scale / jnp.maximum(sums.on, 1e-12)
+        diagonal = jnp.eye(len(size), dtype=bool)
         return Expansion(
-            products=H,
-            squares=total * (count / total) / (size * size),
-            rows=jnp.full_like(count, total),
-            scores=jnp.zeros_like(count),
+            products=jnp.where(diagonal, of_scale, centred / size[:, None]),
+            squares=sums.on / (size * size),
+            rows=jnp.full_like(sums.on, sums.weight),
+            scores=jnp.zeros_like(sums.on),
         )
 
     def transform(self, latent: Array, W: Array, shift: Array) -> Array:

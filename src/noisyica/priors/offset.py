@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 import jax
@@ -205,8 +206,15 @@ class Offset(Prior):
         inner, size, count = statistics
         return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
 
-    def expansion(self, latent: OffsetState, weight: Array) -> Expansion:
+    def expansion(self, latent: OffsetState, weight: Array) -> Any:
         return self.prior.expansion(latent.inner, weight)
+
+    def expansion_from_sums(self, sums: Any) -> Expansion:
+        return self.prior.expansion_from_sums(sums)
+
+    def lacks(self, methods: Sequence[str]) -> list[str]:
+        own = super().lacks(methods)
+        return own + [name for name in self.prior.lacks(methods) if name not in own]
 
     def transform(self, latent: OffsetState, W: Array, shift: Array) -> OffsetState:
         return latent._replace(inner=self.prior.transform(latent.inner, W, shift))

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from noisyica._jax.arrays import cast, zeros_like_shapes
-from noisyica._jax.randomness import fold_in
+from noisyica._jax.randomness import RowKeys, fold_in
 from noisyica.engine.algorithms.base import Algorithm
 from noisyica.engine.expansion import LEAST_STEP, Move, location_step, newton_rotation, no_move
 from noisyica.engine.state import Broadcast, Chain, Constants, Plan, Schedule, State, Totals
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import channel, impute
-from noisyica.priors import EXPANSION, METROPOLIS, Expansion, Prior
+from noisyica.priors import EXPANSION, METROPOLIS, Prior
 from noisyica.rows.block import Block
 
 Array = jax.Array
@@ -54,19 +54,17 @@ class StochasticEM(Algorithm):
             totals = totals._replace(expansion=self._expansion(prior, sent, latent, block))
         return chain._replace(latent=latent), totals
 
-    def _expansion(self, prior: Any, sent: Broadcast, latent: Any, block: Block) -> Expansion:
+    def _expansion(self, prior: Any, sent: Broadcast, latent: Any, block: Block) -> Any:
         """Return the sums for the move, in those iterations that have one.
 
         These are every other one: the move is damped in any case, and its sums cost as much as the
         products with x.
         """
 
-        def sums() -> Expansion:
+        def sums() -> Any:
             return cast(prior.expansion(latent, block.weight), float)
 
-        p = sent.parameters.A.shape[1]
-        vector = jnp.zeros((p,), float)
-        nothing = Expansion(jnp.zeros((p, p), float), vector, vector, vector)
+        nothing = cast(zeros_like_shapes(jax.eval_shape(sums)), float)
         return lax.cond(self.moves(sent.t), sums, lambda: nothing)
 
     def moves(self, t: Array) -> Array:
@@ -83,6 +81,7 @@ class StochasticEM(Algorithm):
         prior = parameters.prior
         if expansion is None:
             return no_move(p)
+        expansion = prior.expansion_from_sums(expansion)
         shift = location_step(expansion, step) if self.shifts(plan, prior) else jnp.zeros(p)
         pull = jnp.zeros((p, p))
         if plan.sample_mixing:
@@ -140,6 +139,6 @@ class MonteCarloEM(StochasticEM):
         return chain, jax.tree.map(lambda leaf: leaf / sent.n_sweeps, total)
 
 
-def block_key(sent: Broadcast, block: Block) -> Array:
-    """Return the random key of a block of rows in this iteration."""
-    return jax.random.fold_in(sent.key, block.first // block.x.shape[1])
+def block_key(sent: Broadcast, block: Block) -> RowKeys:
+    """Return the randomness of a block of rows in this iteration: a matter of the rows' numbers alone."""
+    return RowKeys(sent.key, block.first)
