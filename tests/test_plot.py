@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from noisyica import Model, NoisyICA, laws, plot, priors
-from noisyica.analysis.marginal import marginal
-from noisyica.analysis.offsets import offsets
+from noisyica.posterior.marginal import marginal
+from noisyica.posterior.offsets import offsets
 from noisyica.data import Images, Lines, Mesh, Volume
 from noisyica.plot import layouts
 from tests.fitted import fitted

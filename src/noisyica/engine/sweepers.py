@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from noisyica._jax.arrays import cast, choose, to_numpy
 from noisyica.engine.state import Broadcast, Chain, Plan, Totals
 from noisyica.posterior.parameters import Parameters
+from noisyica.priors import EXPANSION
 from noisyica.rows.block import Block
 
 Array = jax.Array
@@ -39,7 +40,7 @@ def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
     def moved(latent: Any) -> Any:
         return prior.transform(latent, *cast(sent.move, plan.dtype))
 
-    if hasattr(prior, "transform"):
+    if EXPANSION.of(prior):
         latent = lax.cond(
             plan.algorithm.moves(sent.t - 1), moved, lambda latent: latent, chain.latent
         )

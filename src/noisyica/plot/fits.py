@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisyica.analysis.marginal import marginal
 from noisyica.posterior import Posterior
+from noisyica.posterior.marginal import marginal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

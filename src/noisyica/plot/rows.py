@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisyica.analysis.offsets import offsets
 from noisyica.data import Images, Layout, Lines
 from noisyica.plot.layouts import Scale, aspect, data_scale, draw, find_layout, signed_scale
+from noisyica.posterior.offsets import offsets
 
 if TYPE_CHECKING:
     from noisyica.estimator import NoisyICA

@@ -26,6 +26,7 @@ BernoulliGaussian(alpha=0.5)
 Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=array([0.7, 0.3])))
 """
 
+from noisyica._jax.randomness import split, uniforms
 from noisyica.priors.base import REGISTRY, Channel, Expansion, OffsetState, Prior, as_pytree
 from noisyica.priors.capabilities import (
     DENSITY,
@@ -88,5 +89,7 @@ __all__ = [
     "as_pytree",
     "from_plain",
     "get",
+    "split",
     "to_plain",
+    "uniforms",
 ]

@@ -190,32 +190,58 @@ class Prior(abc.ABC):
         inside = ", ".join(f"{k}={_short(v)}" for k, v in self.parameters.items())
         return f"{type(self).__name__}({inside})"
 
+    def plain_fields(self) -> dict[str, Any]:
+        """Return what a file holds of the prior: by default the attributes named to :func:`as_pytree`."""
+        names = getattr(type(self), "_pytree_fields", None)
+        if names is None:
+            raise TypeError(
+                f"{type(self).__name__} cannot be saved or learnt: decorate its class with "
+                "noisyica.priors.as_pytree, which says which attributes are its parameters."
+            )
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_plain_fields(cls: type[Self], fields: dict[str, Any]) -> Self:
+        """Return the prior of which a file holds these fields."""
+        prior = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(prior, name, value)
+        return prior
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        own = __name__.partition(".")[0] + "."
+        known = REGISTRY.get(cls.__name__)
+        if known and known.__module__.startswith(own) and not cls.__module__.startswith(own):
+            raise ValueError(
+                f"There is a prior {cls.__name__} in noisyica already, and files know priors by their "
+                "names: choose another name."
+            )
         REGISTRY[cls.__name__] = cls
 
 
 REGISTRY: dict[str, type[Prior]] = {}
+"""All priors by the name of their class, which is how files name them."""
 
 
 def _short(value: np.ndarray) -> str:
     if value.ndim > 1:
         return f"array of shape {value.shape}"
-    return (
-        f"{value:.4g}"
-        if value.ndim == 0
-        else "(" + ", ".join(f"{x:.4g}" for x in value) + ("," if value.size == 1 else "") + ")"
-    )
+    if value.ndim == 0:
+        return f"{value:.4g}"
+    return "(" + ", ".join(f"{x:.4g}" for x in value) + ("," if value.size == 1 else "") + ")"
 
 
 def as_pytree(*fields: str, static: str | None = None) -> Any:
-    """Register a prior class as a pytree of the named attributes; ``static`` names one that is structure."""
+    """Register a class of priors as a pytree whose leaves are the named attributes.
+
+    ``static`` names one more attribute, which is part of the structure.
+    """
 
     def decorate(cls: type[Prior]) -> type[Prior]:
         def flatten(prior: Prior) -> tuple[tuple[Any, ...], Any]:
-            return tuple(getattr(prior, f) for f in fields), getattr(
-                prior, static
-            ) if static else None
+            structure = getattr(prior, static) if static else None
+            return tuple(getattr(prior, name) for name in fields), structure
 
         def unflatten(structure: Any, children: Sequence[Any]) -> Prior:
             prior = object.__new__(cls)
@@ -226,27 +252,29 @@ def as_pytree(*fields: str, static: str | None = None) -> Any:
             return prior
 
         jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+        cls._pytree_fields = (*fields, *([static] if static else []))  # type: ignore[attr-defined]
         return cls
 
     return decorate
 
 
 def ridge_factor(G: Array) -> Array:
-    """F (p, p) with F'F the inverse of G, slightly shrunk."""
+    """Return F (p, p) with F'F the inverse of G, slightly shrunk."""
     p = len(G)
     shrunk = G + jnp.eye(p, dtype=G.dtype) * (1e-3 * jnp.trace(G) / p + 1e-12)
     return eliminate(jnp.concatenate([shrunk, jnp.eye(p, dtype=G.dtype)], 1))[:, p:]
 
 
 def ridge(channel: Channel) -> tuple[Array, Array]:
-    """Coefficients (p, n) that fit by least squares, slightly shrunk, and the offsets (n,) that are taken off before."""
+    """Return coefficients (p, n) that fit by least squares, slightly shrunk, and the offsets (n,) that
+    are taken off before."""
     mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
     factor = ridge_factor(channel.G)
     return factor.T @ (factor @ (channel.c - channel.c_one[:, None] * mu)), mu
 
 
 def probability(name: str, value: float, top: float) -> float:
-    """The value as a float, if it is a number from 0 to ``top``."""
+    """Return the value as a float, if it is a number from 0 to ``top``."""
     if not (isinstance(value, (int, float, np.floating, np.integer)) and 0 <= value <= top):
         raise ValueError(f"{name} must be a number from 0 to {top:g}; got {value!r}.")
     return float(value)

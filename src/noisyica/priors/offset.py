@@ -65,6 +65,13 @@ class Offset(Prior):
         new.prior, new.offset_scale = prior, offset_scale
         return new
 
+    def plain_fields(self) -> dict[str, Any]:
+        return {"inner": self.prior, "offset_scale": self.offset_scale}
+
+    @classmethod
+    def from_plain_fields(cls: type[OffsetType], fields: dict[str, Any]) -> OffsetType:
+        return cls(fields["inner"], fields["offset_scale"])
+
     def for_components(self: OffsetType, p: int) -> OffsetType:
         return self._with(self.prior.for_components(p), self.offset_scale)
 

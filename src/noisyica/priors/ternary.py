@@ -80,6 +80,13 @@ class SingleScaleTernary(Prior):
         """P(Y = 1) = P(Y = -1)."""
         return float(self._gamma)  # type: ignore[arg-type]
 
+    def plain_fields(self) -> dict[str, Any]:
+        return {"gamma": self.gamma}
+
+    @classmethod
+    def from_plain_fields(cls: type[Self], fields: dict[str, Any]) -> Self:
+        return cls(**fields)
+
     def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> TernaryState:
         keys = split(key, 2)
         (u,), (v,) = uniforms(keys[0], 1, (p, n), dtype), uniforms(keys[1], 1, (n,), dtype)
@@ -375,6 +382,13 @@ class SingleScaleTernaryOffset(Offset):
     def gamma(self) -> float:
         """P(Y = 1) = P(Y = -1)."""
         return float(self.prior.gamma)
+
+    def plain_fields(self) -> dict[str, Any]:
+        return {"gamma": self.gamma, "offset_scale": self.offset_scale}
+
+    @classmethod
+    def from_plain_fields(cls, fields: dict[str, Any]) -> SingleScaleTernaryOffset:
+        return cls(**fields)
 
     def mstep(self, statistics: Any) -> SingleScaleTernaryOffset:
         return self._with(self.prior.mstep(statistics[0]), self.offset_scale)

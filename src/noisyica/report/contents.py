@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisyica.analysis.marginal import Marginal, marginal
 from noisyica.data import Data
 from noisyica.estimator import NoisyICA
 from noisyica.plot.fits import FIXED, burn_in
+from noisyica.posterior.marginal import Marginal, marginal
 from noisyica.report import facts, layouts, noise
 from noisyica.report.pack import json_numbers, pack, pack_exactly
 from noisyica.report.sample import Sample

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisyica.analysis.offsets import offsets
 from noisyica.data import Data
 from noisyica.estimator import NoisyICA
+from noisyica.posterior.offsets import offsets
 
 STATISTICS_ROWS, STATISTICS_NUMBERS = 2000, 20_000_000
 """The largest number of rows that are looked at, and of numbers in them or in their draws."""

@@ -6,7 +6,7 @@ Given the coefficients, the posterior of a row's offset is a Gaussian tilt of it
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,9 @@ import numpy as np
 
 from noisyica import laws
 from noisyica._jax.precision import double_precision
-from noisyica.model import Model
+
+if TYPE_CHECKING:
+    from noisyica.model import Model
 
 
 @double_precision()
@@ -41,7 +43,7 @@ def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = No
     --------
     >>> import numpy as np
     >>> from noisyica import Model
-    >>> from noisyica.analysis.offsets import offsets
+    >>> from noisyica.posterior.offsets import offsets
     >>> model = Model(np.eye(50)[:, :1], noise_variance=0.01, prior="teoff")
     >>> print(offsets(model, np.full((1, 50), 3.0), np.zeros((1, 1))).round(2))
     [3.]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
+from noisyica._jax.arrays import cast
 from noisyica._jax.precision import double_precision
-from noisyica.model import Model
 from noisyica.priors import Prior
 
 DRAWS = 20_000
@@ -62,14 +64,14 @@ def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:
     Examples
     --------
     >>> import numpy as np
-    >>> from noisyica.analysis.marginal import marginal
+    >>> from noisyica.posterior.marginal import marginal
     >>> from noisyica.priors import BernoulliGaussian
     >>> law = marginal(BernoulliGaussian(alpha=0.3), 2, np.linspace(-3.05, 3.05, 62))
     >>> print(law.atoms, law.weights.round(3).tolist(), law.probability_on.round(3))
     [0.] [[0.7], [0.7]] [0.3 0.3]
     """
     prior = prior.without_offset
-    draws = Model(np.zeros((1, p)), prior=prior).sample(DRAWS, random_state=0)[1]
+    draws = np.asarray(_draws(cast(prior.for_components(p), float), p)).T
     atoms = np.unique(np.concatenate([_repeated(column) for column in draws.T]))
     step = grid[1] - grid[0]
     # densities may have poles at zero, and at an atom there is a probability in their place
@@ -89,3 +91,9 @@ def _repeated(values: np.ndarray) -> np.ndarray:
     """The values that many of the draws have in common: the atoms of their law."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct[counts > RARE * len(values)]
+
+
+@functools.partial(jax.jit, static_argnames="p")
+def _draws(prior: Prior, p: int) -> jax.Array:
+    """Draw coefficients from the prior, (p, DRAWS)."""
+    return prior.coefficients(prior.sample_prior(jax.random.key(0), p, DRAWS, float))
