@@ -42,44 +42,45 @@ class NoisyICA(
 ):
     """Probabilistic (noisy) independent component analysis.
 
-    It learns ``x = mean + A beta + sigma eps``, the coefficients ``beta`` being hidden, independent and
-    usually sparse, by a stochastic EM.
+    It learns ``x = mean + A beta + sigma eps``, the coefficients ``beta`` being hidden, independent
+    and usually sparse, by a stochastic EM.
 
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        The number of components p, which may exceed the number of columns. "auto" begins with the number
-        of principal variances above what noise alone would give, and drops the components that the data
-        do not support (with ``mixing_prior="normal"``).
+        The number of components p, which may exceed the number of columns. "auto" begins with the
+        number of principal variances above what noise alone would give, and drops the components
+        that the data do not support (with ``mixing_prior="normal"``).
     prior : str, Prior or Law, default="bg"
-        The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te" or "teoff", or an
-        object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
+        The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te" or "teoff",
+        or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
     algorithm : {"saem", "mcem", "em", "fam-em", "sem"} or Algorithm, default="saem"
-        Stochastic approximation EM, Monte-Carlo EM, exact EM ("ifa", "bg" and "te" with few components),
-        EM at the mode, stochastic EM, or an object of :mod:`noisyica.engine.algorithms`.
+        Stochastic approximation EM, Monte-Carlo EM, exact EM ("ifa", "bg" and "te" with few
+        components), EM at the mode, stochastic EM, or an object of
+        :mod:`noisyica.engine.algorithms`.
     sampler : {"gibbs", "metropolis"}, default="gibbs"
         Exact conditional draws, or the paper's proposals from the prior.
     mean : {"free", "zero", "shift", "offset"}, default="free"
-        "free": a mean is learnt. "zero": there is none. "shift": there is none, but a location of the
-        coefficients is learnt, common to all; with "bg" and "et" it is that of the coefficients that are
-        on ("log", "lap", "ifa", and an atom with one of them, have a location, too). "offset": each row
-        has a random Laplacian offset on all its columns, whose scale is learnt. ("teoff" has an offset of
-        its own, and no mean.)
+        "free": a mean is learnt. "zero": there is none. "shift": there is none, but a location of
+        the coefficients is learnt, common to all; with "bg" and "et" it is that of the coefficients
+        that are on ("log", "lap", "ifa", and an atom with one of them, have a location, too).
+        "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
+        ("teoff" has an offset of its own, and no mean.)
     noise : {"isotropic", "diagonal"}, default="isotropic"
         One noise variance, or one for each column of X.
     mixing_prior : {"normal", None}, default="normal"
-        "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt. None:
-        maximum likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
+        "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt.
+        None: maximum likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
     init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
-        Where to start. "auto" is FastICA where it applies, or the best of several starts for priors with
-        one scale per row. With more components than columns FastICA does not apply, and "auto" and
-        "fastica" are random directions.
+        Where to start. "auto" is FastICA where it applies, or the best of several starts for priors
+        with one scale per row. With more components than columns FastICA does not apply, and "auto"
+        and "fastica" are random directions.
     n_init : int, default=1
-        The number of starts, learnt from together; the result is that of greatest likelihood. Those after
-        the first are random rotations of the principal components, or random directions.
+        The number of starts, learnt from together; the result is that of greatest likelihood. Those
+        after the first are random rotations of the principal components, or random directions.
     n_draws : int or (int, int), default=10
-        The number of sweeps per iteration of "mcem"; two numbers are those of the first and of the last
-        of ``max_iter`` iterations, between which it grows evenly.
+        The number of sweeps per iteration of "mcem"; two numbers are those of the first and of the
+        last of ``max_iter`` iterations, between which it grows evenly.
     burn_in : float, default=0.5
         The share of ``max_iter`` during which the step is 1.
     kappa : float, default=0.9
@@ -87,9 +88,9 @@ class NoisyICA(
     max_iter : int, default=1000
         The maximum number of iterations.
     tol : float, default=1e-3
-        "saem" stops after burn-in when what the draws say no longer drifts: the means of the two halves
-        of the latter part of the run since burn-in differ by less than their standard deviation plus this
-        share, three looks in a row. 0 runs all iterations.
+        "saem" stops after burn-in when what the draws say no longer drifts: the means of the two
+        halves of the latter part of the run since burn-in differ by less than their standard
+        deviation plus this share, three looks in a row. 0 runs all iterations.
     dtype : {"float32", "float64"}, default="float32"
         The precision of the sampler; sums and the M-step are always in float64.
     random_state : int, RandomState or None, default=None
@@ -97,29 +98,30 @@ class NoisyICA(
     verbose : bool, default=True
         Whether to show progress on a terminal when something takes more than a second.
     boundaries : bool, default=False
-        Whether to truncate on random boundaries, as the paper's convergence theorem has it: a run whose
-        statistics leave a ball, or jump, returns to its start, and the ball doubles. ``history_`` counts
-        the "returns".
+        Whether to truncate on random boundaries, as the paper's convergence theorem has it: a run
+        whose statistics leave a ball, or jump, returns to its start, and the ball doubles.
+        ``history_`` counts the "returns".
     warm_start : bool, default=False
-        Whether to start from the parameters of the last fit where they have the same shape. Where it had
-        fewer components, a second run starts from those and others from what they leave of X, and the
-        result is that of greater likelihood.
+        Whether to start from the parameters of the last fit where they have the same shape. Where
+        it had fewer components, a second run starts from those and others from what they leave of
+        X, and the result is that of greater likelihood.
     transform_algorithm : {"mean", "map"}, default="mean"
         What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones
         (:meth:`noisyica.Model.map`).
     callback : callable, optional
-        ``callback(iteration, model)`` is called every so many iterations with the :class:`noisyica.Model`
-        learnt so far (from the first of several starts); the fit ends there if it returns True.
+        ``callback(iteration, model)`` is called every so many iterations with the
+        :class:`noisyica.Model` learnt so far (from the first of several starts); the fit ends there
+        if it returns True.
     checkpoint : path, optional
-        A file in which ``fit`` notes every so often where it stands. Where it is there already, left by a
-        fit of the same data with the same settings that did not end, ``fit`` goes on from it, to the same
-        result. It is removed when the fit ends.
+        A file in which ``fit`` notes every so often where it stands. Where it is there already,
+        left by a fit of the same data with the same settings that did not end, ``fit`` goes on from
+        it, to the same result. It is removed when the fit ends.
 
     Attributes
     ----------
     components_ : array (p, d)
-        The components, by decreasing explained variance. Where the prior is symmetric, the largest entry
-        of each is positive.
+        The components, by decreasing explained variance. Where the prior is symmetric, the largest
+        entry of each is positive.
     mixing_ : array (d, p)
         A, the transpose of ``components_``; for a hidden A, its posterior mean.
     mean_ : array (d,)
@@ -133,12 +135,12 @@ class NoisyICA(
     standard_errors_ : dict of arrays
         What :meth:`standard_errors` found, once it was called.
     stability_ : array (n_init - 1, p)
-        Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of the
-        other runs. Trust those near 1.
+        Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of
+        the other runs. Trust those near 1.
     history_ : dict of arrays
         ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``,
-        ``gaussian_log_likelihood`` and the prior's parameters, after each iteration. ``n_components``
-        falls at the end where components are dropped.
+        ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
+        ``n_components`` falls at the end where components are dropped.
     n_iter_ : int
     converged_ : bool
     convergence_time_ : int
@@ -218,8 +220,8 @@ class NoisyICA(
             Missing entries are NaN. A memory map is read block by block.
         y : ignored
         sample_weight : array (n,), optional
-            How many rows each row counts for. A row of weight 2 does the same as two rows on average,
-            but not to the last digit: those would have different random numbers.
+            How many rows each row counts for. A row of weight 2 does the same as two rows on
+            average, but not to the last digit: those would have different random numbers.
 
         Returns
         -------

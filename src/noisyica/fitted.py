@@ -73,8 +73,8 @@ class Fitted:
         Returns
         -------
         errors : dict of arrays
-            Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and the
-            prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`).
+            Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
+            the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`).
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
         if weight is not None:

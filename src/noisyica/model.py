@@ -36,7 +36,8 @@ class Model:
     noise_variance : float or array (d,)
         sigma^2, the same for all columns of x or one for each.
     prior : str, Prior or Law
-        The law of beta: a short name, or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
+        The law of beta: a short name, or an object of :mod:`noisyica.priors` or
+        :mod:`noisyica.laws`.
 
     Examples
     --------
@@ -192,8 +193,8 @@ class Model:
         Returns
         -------
         posterior : noisyica.Posterior
-            Means, probabilities of being on, credible intervals, effective sample sizes, R-hat. It holds
-            all draws, in float32: for many rows take them in parts.
+            Means, probabilities of being on, credible intervals, effective sample sizes, R-hat. It
+            holds all draws, in float32: for many rows take them in parts.
         """
         X = self.check(X)
         check_counts(n_chains=(n_chains, 1))
@@ -228,10 +229,10 @@ class Model:
     def map(self, X: Any, return_offset: bool = False, verbose: bool = True) -> Any:
         """Return the most probable coefficients of each row, (n, p).
 
-        They are the minimum of :meth:`map_objective`. Hidden scales, classes and switches are maximised
-        over with them, as in the paper. Where the discrete variables have few states, all are
-        enumerated; otherwise it is the best that a local search from many starts finds. The answer is a
-        function of the row and the model alone.
+        They are the minimum of :meth:`map_objective`. Hidden scales, classes and switches are
+        maximised over with them, as in the paper. Where the discrete variables have few states, all
+        are enumerated; otherwise it is the best that a local search from many starts finds. The
+        answer is a function of the row and the model alone.
 
         Parameters
         ----------
@@ -257,8 +258,8 @@ class Model:
     def map_objective(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
         """Return what :meth:`map` minimises, of each row (n,).
 
-        It is |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost at their
-        best: the paper's MAP objective, with its slips corrected and constants left out.
+        It is |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost at
+        their best: the paper's MAP objective, with its slips corrected and constants left out.
         """
         MODE.require(self.prior)
         residual, beta, offset = self._residual(X, beta, offset)
@@ -282,15 +283,15 @@ class Model:
         ----------
         X : array (n, d)
         n_temperatures : int, optional
-            Of annealed importance sampling; 80 by default, 200 for priors with one scale per row. More
-            temperatures make it exact faster than more particles do.
+            Of annealed importance sampling; 80 by default, 200 for priors with one scale per row.
+            More temperatures make it exact faster than more particles do.
         n_particles : int, default=32
             Of annealed importance sampling. The standard error comes from their spread: with one
             particle there is none.
         method : {"auto", "exact", "annealed"}, default="auto"
-            "exact": all states of the discrete variables are enumerated, where these leave a closed form
-            (mixtures of normals and atoms, "te"). "annealed": by annealed importance sampling. "auto":
-            exact where there are few states and nothing is missing.
+            "exact": all states of the discrete variables are enumerated, where these leave a closed
+            form (mixtures of normals and atoms, "te"). "annealed": by annealed importance sampling.
+            "auto": exact where there are few states and nothing is missing.
         random_state : int, RandomState or None, default=0
             A row's random numbers depend on it and on the row's values alone.
         return_std : bool, default=False

@@ -15,8 +15,8 @@ import jax
 def double_precision() -> Iterator[None]:
     """Make JAX's 64-bit types available, and products as exact as their type.
 
-    Arrays keep the dtype that they are given. On GPUs, products of float32 have 10 bits of precision
-    by default (TF32), too few for residuals that are small beside the data.
+    Arrays keep the dtype that they are given. On GPUs, products of float32 have 10 bits of
+    precision by default (TF32), too few for residuals that are small beside the data.
 
     It is a context manager, ``with double_precision(): ...``, and a decorator,
     ``@double_precision()``.

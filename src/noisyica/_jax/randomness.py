@@ -34,9 +34,9 @@ A single key, for rows that are numbered from 0; an array of keys, one per row; 
 def uniforms(key: Key, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[Array, ...]:
     """Draw ``count`` independent arrays of uniforms on the open interval (0, 1).
 
-    The last axis of ``shape`` is that of the rows. The arrays are separate and not one stacked array:
-    XLA vectorises a kernel that reads whole vectors about five times better than one that reads
-    slices.
+    The last axis of ``shape`` is that of the rows. The arrays are separate and not one stacked
+    array: XLA vectorises a kernel that reads whole vectors about five times better than one that
+    reads slices.
     """
     if count == 0:
         return ()
@@ -110,8 +110,8 @@ def fold_in(key: Key, number: Any) -> Any:
 def open_unit(bits: Array, dtype: Any) -> Array:
     """Map random words to (0, 1), ends excluded, keeping the full resolution of the word near 0.
 
-    Kernels that use one uniform twice (first to choose, then rescaled) put the rarer, continuous case
-    near 0.
+    Kernels that use one uniform twice (first to choose, then rescaled) put the rarer, continuous
+    case near 0.
     """
     width = 32 if jnp.dtype(dtype) == jnp.float32 else 64
     top = 1.0 - float(np.finfo(dtype).epsneg)

@@ -15,11 +15,11 @@ With fewer, the last bits of XLA:CPU's product depend on the number of threads."
 def always(index: jax.Array) -> jax.Array:
     """Return a condition that is always true, but that XLA cannot know to be true.
 
-    ``lax.cond(always(i), work, skip, ...)`` puts ``work`` into a branch of its own, for two reasons.
-    XLA:CPU hands the many small steps of a loop's body to several threads, which costs small problems
-    up to a third of their time, but it leaves those of a branch together. And it runs a kernel that
-    ends in an update in place on one thread only: a branch keeps a draw apart from the update that
-    uses it, so that the draw is split over the threads.
+    ``lax.cond(always(i), work, skip, ...)`` puts ``work`` into a branch of its own, for two
+    reasons. XLA:CPU hands the many small steps of a loop's body to several threads, which costs
+    small problems up to a third of their time, but it leaves those of a branch together. And it
+    runs a kernel that ends in an update in place on one thread only: a branch keeps a draw apart
+    from the update that uses it, so that the draw is split over the threads.
     """
     return index >= 0
 

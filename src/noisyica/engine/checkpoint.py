@@ -1,7 +1,7 @@
 """A file from which an interrupted fit goes on as if nothing had happened.
 
-Random numbers are keyed by (seed, iteration, row), so where a run stands is its state, the chains of its
-rows and its history, and no more.
+Random numbers are keyed by (seed, iteration, row), so where a run stands is its state, the chains
+of its rows and its history, and no more.
 """
 
 from __future__ import annotations

@@ -9,11 +9,13 @@ from scipy.optimize import linear_sum_assignment
 class Monitor:
     """Stops SAEM when what its draws say no longer drifts, three looks in a row.
 
-    Successive parameters say nothing: SAEM's steps make them move less and less whether or not they have arrived. The numbers that
-    summarise each iteration's draws alone (:func:`noisyica.engine.learning.signal`) are a Markov chain about what they settle at. Over the
-    latter part of the run since burn-in, the means of its two halves are compared in units of the chain's own standard deviation, which is
-    that of the posterior. A steady drift gives 1.7 (half its length over its length / sqrt(12)), a chain at rest less than 1 unless its
-    memory is as long as the window.
+    Successive parameters say nothing: SAEM's steps make them move less and less whether or not they
+    have arrived. The numbers that summarise each iteration's draws alone
+    (:func:`noisyica.engine.learning.signal`) are a Markov chain about what they settle at. Over the
+    latter part of the run since burn-in, the means of its two halves are compared in units of the
+    chain's own standard deviation, which is that of the posterior. A steady drift gives 1.7 (half
+    its length over its length / sqrt(12)), a chain at rest less than 1 unless its memory is as long
+    as the window.
     """
 
     WINDOW, PATIENCE = 100, 3
@@ -43,7 +45,8 @@ class Monitor:
 def convergence_time(sketch: np.ndarray) -> int:
     """The paper's t_conv: the first t after which A stays within a thousandth of where it began from where it ends.
 
-    ``sketch`` (iterations, k, p) holds projections of A on k random directions, whose size estimates that of A's changes.
+    ``sketch`` (iterations, k, p) holds projections of A on k random directions, whose size
+    estimates that of A's changes.
     """
     distance = np.sqrt(np.square(sketch - sketch[-1]).sum((1, 2)))
     farthest = np.maximum.accumulate(distance[::-1])[::-1]

@@ -1,24 +1,25 @@
 """Parameter expansion: how the coefficients move after each sweep, and A and the mean with them.
 
 Where the noise is low, beta is nearly a function of x and A, and EM-like steps move A by O(sigma^2)
-only. So after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood of the drawn
-beta is maximised in R by one step of relative Newton, and the result is folded back. At the maximum
-likelihood the expected gradient of that step, E[psi(beta) beta'] - I with psi = -(log prior)', is zero
-by Fisher's identity (R moves A along A -> A R), so the limit is the same; the step is scaled by SAEM's.
+only. So after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood of the
+drawn beta is maximised in R by one step of relative Newton, and the result is folded back. At the
+maximum likelihood the expected gradient of that step, E[psi(beta) beta'] - I with psi = -(log
+prior)', is zero by Fisher's identity (R moves A along A -> A R), so the limit is the same; the step
+is scaled by SAEM's.
 
-Where A is hidden, integrating by parts along the same flow gives
-E[psi(beta_i) beta_j] = E[a_i'a_j] / (n tau_j^2) for i != j under the posterior of (A, beta), whatever
-the parameters: that is the gradient whose zero is sought then, with at least a fifth of the step to the
-end (the draws of A are not averaged, and would wander).
+Where A is hidden, integrating by parts along the same flow gives E[psi(beta_i) beta_j] = E[a_i'a_j]
+/ (n tau_j^2) for i != j under the posterior of (A, beta), whatever the parameters: that is the
+gradient whose zero is sought then, with at least a fifth of the step to the end (the draws of A are
+not averaged, and would wander).
 
 For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a
-rotation destroys zeros); theirs is a Laplace law's, which is the sparse one nearest to them, and since
-that is not the likelihood's own it is faded out during burn-in. The components' scales follow the law's
-own score to the end.
+rotation destroys zeros); theirs is a Laplace law's, which is the sparse one nearest to them, and
+since that is not the likelihood's own it is faded out during burn-in. The components' scales follow
+the law's own score to the end.
 
-The mean crawls for the same reason: beta -> beta + delta with mean -> mean - A delta leaves x as it is.
-Where the mean is free and the law smooth, delta follows E[psi(beta)], which is zero at the maximum
-likelihood, too.
+The mean crawls for the same reason: beta -> beta + delta with mean -> mean - A delta leaves x as it
+is. Where the mean is free and the law smooth, delta follows E[psi(beta)], which is zero at the
+maximum likelihood, too.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def newton_rotation(
     """Return the matrix W of beta -> W beta: one damped step of relative Newton on drawn coefficients.
 
     ``pull`` (p, p) is what E[psi(beta) beta'] should be off its diagonal, ``squares`` (p,) the mean
-    squares of the coefficients; ``step`` scales the change of the components' scales, and ``rotation``
-    that of their directions.
+    squares of the coefficients; ``step`` scales the change of the components' scales, and
+    ``rotation`` that of their directions.
     """
     H, psi2, count, _ = expansion
     p = H.shape[0]
@@ -63,14 +64,15 @@ def newton_rotation(
     known = count > 1e-9  # a component that is off in all rows says nothing
     count = jnp.where(known, count, 1.0)
     H, psi2 = jnp.where(known[:, None], H / count[:, None], jnp.eye(p)), psi2 / count
-    # E[beta psi(beta)] = 1 at the right scale, with derivative k = 1 + E[beta^2 psi'] in the log scale
+    # E[beta psi(beta)] = 1 at the right scale, with derivative k = 1 + E[beta^2 psi'] in the log
+    # scale
     curvature = jnp.outer(psi2, squares)
     k = jnp.clip(1 + jnp.diag(curvature), 2.0, 50.0)
     scale = jnp.exp(-jnp.clip((jnp.diag(H) - 1) / k, -0.5, 0.5) * jnp.minimum(step, 0.5))
     if p == 1:
         return jnp.diag(scale)
-    # 2 x 2 blocks of the Hessian: h_ij = E psi'(beta_i) E beta_j^2 (E psi' = E psi^2), coupled by 1,
-    # kept away from singular
+    # 2 x 2 blocks of the Hessian: h_ij = E psi'(beta_i) E beta_j^2 (E psi' = E psi^2), coupled by
+    # 1, kept away from singular
     low = 0.5 * (curvature + curvature.T - jnp.sqrt((curvature - curvature.T) ** 2 + 4))
     curvature = curvature + jnp.maximum(0.1 - low, 0.0)
     gradient = (H - pull) * off_diagonal

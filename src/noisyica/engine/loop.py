@@ -1,8 +1,8 @@
 """The one loop: S <- S + step (S_hat - S), theta <- mstep(S).
 
-Each turn sends the parameters to all blocks of rows (:class:`~noisyica.engine.state.Broadcast`), gets
-sums over the rows back (:class:`~noisyica.engine.state.Totals`), and updates the parameters. The
-algorithm (:mod:`noisyica.engine.algorithms`) says how the sums are had and how far a step goes.
+Each turn sends the parameters to all blocks of rows (:class:`~noisyica.engine.state.Broadcast`),
+gets sums over the rows back (:class:`~noisyica.engine.state.Totals`), and updates the parameters.
+The algorithm (:mod:`noisyica.engine.algorithms`) says how the sums are had and how far a step goes.
 """
 
 from __future__ import annotations

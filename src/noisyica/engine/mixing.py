@@ -1,8 +1,8 @@
 """A hidden mixing matrix (``mixing_prior="normal"``).
 
 The entries of column j of A have the prior N(0, tau_j^2), and A is part of the complete data: it is
-drawn given the coefficients, and its conditional mean and square, and the residual, are averaged over
-iterations.
+drawn given the coefficients, and its conditional mean and square, and the residual, are averaged
+over iterations.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def draw_mixing(
 ) -> tuple[Array, Mixing]:
     """Draw A given the coefficients of ``count`` rows; return the draw and A's conditional moments.
 
-    Row i of A has precision count * covariance / sigma_i^2 + diag(1 / tau^2). With T = diag(tau) and
-    T covariance T = U diag(s) U', its inverse is T U diag(sigma_i^2 / (count s + sigma_i^2)) U' T: one
-    decomposition serves all rows of A, whatever their noise.
+    Row i of A has precision count * covariance / sigma_i^2 + diag(1 / tau^2). With T = diag(tau)
+    and T covariance T = U diag(s) U', its inverse is T U diag(sigma_i^2 / (count s + sigma_i^2)) U'
+    T: one decomposition serves all rows of A, whatever their noise.
     """
     regression = equations(statistics, parameters.prior, free_mean)
     tau = jnp.sqrt(parameters.tau2)
@@ -40,7 +40,7 @@ def draw_mixing(
     (u,) = uniforms(key, 1, mean.T.shape, jnp.float32)
     draw = mean + (jnp.sqrt(spread) * normal_quantile(u).T) @ turn.T
     variance = spread @ jnp.square(turn).T
-    # E[(x - mean - A beta)^2] given beta: the residual of the means, the variance of A beta, and that
-    # of the mean
+    # E[(x - mean - A beta)^2] given beta: the residual of the means, the variance of A beta, and
+    # that of the mean
     left = residual(mean, regression) + ((spread * s).sum(1) + free_mean * noise[:, 0]) / count
     return draw, Mixing(mean, jnp.square(mean) + variance, mean @ statistics.b, left)

@@ -63,8 +63,8 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
 def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:
     """Return which components to keep: the data switch superfluous columns of a hidden A off.
 
-    A column is off when its prior says all that is known of it: its posterior mean is small beside its
-    posterior spread.
+    A column is off when its prior says all that is known of it: its posterior mean is small beside
+    its posterior spread.
     """
     every = np.arange(len(explained))
     if mixing is None:

@@ -24,8 +24,8 @@ class Equations(NamedTuple):
 def equations(statistics: Statistics, prior: Prior, free_mean: bool) -> Equations:
     """Return the regression's equations.
 
-    With a free mean, beta^0 = 1 joins the regression (paper, appendix), which is the regression of the
-    centred variables.
+    With a free mean, beta^0 = 1 joins the regression (paper, appendix), which is the regression of
+    the centred variables.
     """
     s = statistics
     covariance, cross, total, x = s.bb, s.xb, s.xx, s.x
@@ -56,8 +56,9 @@ def least_squares(covariance: Array, cross: Array, size: Array) -> Array:
     return cross @ _inverse(covariance + jnp.diag(1e-6 * size + 1e-300))
 
 
-# Several runs at once make batches of matrices, and on XLA:CPU two batched calls of LAPACK at once can
-# wait for ever, each for threads of the pool that the other one holds: so one matrix after the other.
+# Several runs at once make batches of matrices, and on XLA:CPU two batched calls of LAPACK at once
+# can wait for ever, each for threads of the pool that the other one holds: so one matrix after the
+# other.
 
 
 @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]

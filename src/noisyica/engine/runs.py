@@ -67,8 +67,8 @@ def grouped(begun: list[Run], key: Array) -> list[Group]:
     """Put runs into groups, each of which advances in one compiled call.
 
     On the CPU several runs go in two calls at the same time, whatever the number of cores (rounding
-    may depend on it): small arrays keep one core busy at best. Both calls have as many runs, so that
-    one compilation serves: the last run may be there twice.
+    may depend on it): small arrays keep one core busy at best. Both calls have as many runs, so
+    that one compilation serves: the last run may be there twice.
     """
     count = len(begun)
     keys = [key, *jax.random.split(jax.random.fold_in(key, 1), count - 1)]

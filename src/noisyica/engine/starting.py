@@ -61,8 +61,8 @@ def _start(task: Task, method: str) -> Parameters:
 def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     """Return where the last fit ended, if a run can begin there; a list of at most one.
 
-    Where it had fewer components, the others come from what it leaves of X. A prior that is asked for
-    anew begins anew.
+    Where it had fewer components, the others come from what it leaves of X. A prior that is asked
+    for anew begins anew.
     """
     prior, unit, p = task.prior, task.rows.unit, task.p
     values: Any = last.parameters

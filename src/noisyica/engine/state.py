@@ -33,8 +33,9 @@ class Plan(NamedTuple):
 class Schedule(NamedTuple):
     """How the steps of the iterations go.
 
-    SAEM's step is 1 for ``burn_in`` iterations and then (t - burn_in + 1)^-kappa. The number of sweeps
-    per iteration of MCEM grows evenly from the first of ``draws`` to the last, at iteration ``end``.
+    SAEM's step is 1 for ``burn_in`` iterations and then (t - burn_in + 1)^-kappa. The number of
+    sweeps per iteration of MCEM grows evenly from the first of ``draws`` to the last, at iteration
+    ``end``.
     """
 
     burn_in: int

@@ -1,8 +1,8 @@
 """Who sweeps the blocks of rows, and where these are held.
 
-:func:`sweep_block` is the only code of the loop that costs as much as there are rows. A sweeper calls it
-for all blocks, and adds up what comes back in the order of the blocks: so neither threads nor workers
-change the sums.
+:func:`sweep_block` is the only code of the loop that costs as much as there are rows. A sweeper
+calls it for all blocks, and adds up what comes back in the order of the blocks: so neither threads
+nor workers change the sums.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class InMemory(NamedTuple):
         """Return the chains before the first iteration, as NumPy arrays: nothing here is compiled.
 
         They begin with the coefficients that a normal prior would give. Sweeps from zeros would let
-        the first components take what belongs to the others wherever columns are nearly parallel, as
-        those of independent components are when one direction has most of the variance; and learning
-        from that goes astray.
+        the first components take what belongs to the others wherever columns are nearly parallel,
+        as those of independent components are when one direction has most of the variance; and
+        learning from that goes astray.
         """
         count, d, n = self.blocks.x.shape
         prior, x = parameters.prior, self.blocks.x

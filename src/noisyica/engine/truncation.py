@@ -1,7 +1,7 @@
 """Truncation on random boundaries, with which SAEM converges in theory.
 
-A run whose statistics leave a ball, or jump, returns to where its first iteration ended, and the ball
-doubles (Allassonniere, Kuhn and Trouve, 2010). In practice the boundary is hardly ever met.
+A run whose statistics leave a ball, or jump, returns to where its first iteration ended, and the
+ball doubles (Allassonniere, Kuhn and Trouve, 2010). In practice the boundary is hardly ever met.
 """
 
 from __future__ import annotations

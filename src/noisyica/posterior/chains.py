@@ -28,7 +28,8 @@ SWEEP = "float32"
 Summary = Callable[[Parameters, Any, Channel, Block, Any], Any]
 """What is averaged over draws.
 
-It is a function of the parameters, the latent variables, the channel, the rows, and what else it needs.
+It is a function of the parameters, the latent variables, the channel, the rows, and what else it
+needs.
 """
 
 
@@ -131,7 +132,8 @@ def _sweep_rows(
 ) -> tuple[Any, Any]:
     """Sweep from a draw of the prior; return the sum of the kept draws' summaries, and if ``keep`` their
     coefficients (n_draws, p, n)."""
-    # products in double precision, sweeps in single: rounding does not depend on the rows beside a row
+    # products in double precision, sweeps in single: rounding does not depend on the rows beside a
+    # row
     prior: Any = cast(parameters.prior, SWEEP)
     if sampler == "metropolis":
         METROPOLIS.require(prior)

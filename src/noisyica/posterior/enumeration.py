@@ -1,21 +1,21 @@
 r"""The exact E-step and the exact likelihood, by enumeration of the discrete variables.
 
 Where each coefficient belongs to one of K classes and, given the classes, what is left is Gaussian
-(mixtures of normals and atoms) or one half-line integral (TE-ICA), the K^p *states* (a class for each of
-the p components) can be listed, and
+(mixtures of normals and atoms) or one half-line integral (TE-ICA), the K^p *states* (a class for
+each of the p components) can be listed, and
 
     log p(x) = log sum over states of exp(term(state, x))
 
-is a closed form. So is the E-step, which is its gradient: the log likelihood of the complete data is
-linear in the sufficient statistics,
+is a closed form. So is the E-step, which is its gradient: the log likelihood of the complete data
+is linear in the sufficient statistics,
 
     log weights of the classes    times    the number of coefficients in each class
     tilts of the classes (zero)   times    the sum of the coefficients in each class
     c = A'(x - mu0) / sigma^2     times    beta
     G = A'A / sigma^2             times    -beta beta' / 2
 
-so that the gradient of log p(x) in each quantity on the left is the posterior expectation of what it
-multiplies.
+so that the gradient of log p(x) in each quantity on the left is the posterior expectation of what
+it multiplies.
 """
 
 from __future__ import annotations
@@ -151,13 +151,15 @@ def _chunks(prior: Prior, p: int, n: int) -> Array:
     return jnp.asarray(states.reshape(-1, size**together, p), jnp.int32)
 
 
-# ------------------------------------------------------------------------------ the terms of the sum
+# ------------------------------------------------------------------------------ the terms of the
+# sum
 
 
 def _channel(parameters: Parameters, x: Array) -> tuple[Array, Array, Array, Array, Array]:
     """G, R, R^-1, e with c = R e, and the log likelihood of the rows (n,) were beta zero.
 
-    e is c made white: powers of c would lose digits where components are nearly the same. The terms do not depend on R.
+    e is c made white: powers of c would lose digits where components are nearly the same. The terms
+    do not depend on R.
     """
     A, mean, sigma2, prior, _ = parameters
     p = A.shape[1]
@@ -204,7 +206,8 @@ def _log_terms(prior: Prior, natural: Natural, R: Array, states: Array) -> Array
         return log_prior + _half_line(
             (mean * (G @ mean)).sum(0)[:, None], (R.T @ mean).T @ features - 1
         )
-    # beta = mean + scale z with z standard normal, also where the scale is 0; z has the posterior precision L L' and mean L'^-1 (V e + v)
+    # beta = mean + scale z with z standard normal, also where the scale is 0; z has the posterior
+    # precision L L' and mean L'^-1 (V e + v)
     p = len(G)
     pull = tilt - G @ mean
     precision = jnp.eye(p)[:, :, None] + scale[:, None] * G[:, :, None] * scale

@@ -1,18 +1,18 @@
 r"""The likelihood of x with the coefficients integrated out: exact, or by annealed importance sampling.
 
-A path of channels (G_t, c_t) leads from one whose normaliser is known (t = 0) to that of the data (t = 1),
-linearly in t: between lie laws of beta proportional to prior(beta) exp(c_t . beta - beta' G_t beta / 2),
-for each of which the exact Gibbs sweep serves. A particle that starts with an exact draw at t = 0 and
-takes one sweep at each of the others has the weight
+A path of channels (G_t, c_t) leads from one whose normaliser is known (t = 0) to that of the data
+(t = 1), linearly in t: between lie laws of beta proportional to prior(beta) exp(c_t . beta - beta'
+G_t beta / 2), for each of which the exact Gibbs sweep serves. A particle that starts with an exact
+draw at t = 0 and takes one sweep at each of the others has the weight
 
     log w = log Z_0 + sum_k (t_{k+1} - t_k) (L_1 - L_0)(beta_k),        E[w] = p(x),
 
 with L the exponent above (Neal, 2001): the average of a few weights estimates p(x) without bias.
 
-The path starts at the *mean field*, heated: G_0 is a tenth of the diagonal of G, and c_0 a tenth of what
-each coefficient sees of the data when the others are at their means. That is near the posterior and wide
-enough, so that a short path does. From the prior, where it starts for priors without a mean field, such
-as those with one scale per row, it takes many times as many sweeps.
+The path starts at the *mean field*, heated: G_0 is a tenth of the diagonal of G, and c_0 a tenth of
+what each coefficient sees of the data when the others are at their means. That is near the
+posterior and wide enough, so that a short path does. From the prior, where it starts for priors
+without a mean field, such as those with one scale per row, it takes many times as many sweeps.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def _constant(parameters: Parameters, block: Block) -> Array:
 def _start(prior: Prior, whole: Channel, single: Any) -> tuple[Channel, Array, int, float]:
     """Return where the path starts, its log normaliser, and the number and power of the temperatures.
 
-    Most of the change is near t = 0, where the likelihood first bites: temperatures grow like a power.
+    Most of the change is near t = 0, where the likelihood first bites: temperatures grow like a
+    power.
     """
     known = single.factorised(cast(whole, "float32")) if MEAN_FIELD.of(prior) else None
     if known is None:
@@ -155,8 +156,9 @@ def _log_weights(
             latent = single.gibbs(fold_in(own, k), latent, cast(Channel(*between), "float32"))
             return (latent, log_weight + rise * difference(latent)), None
 
-        # a draw of the prior, then a sweep at each t_k, then the step to t_{k+1}: where the path starts
-        # at the mean field, whose coefficients are independent, the first sweep is an exact draw
+        # a draw of the prior, then a sweep at each t_k, then the step to t_{k+1}: where the path
+        # starts at the mean field, whose coefficients are independent, the first sweep is an exact
+        # draw
         p, n = whole.c.shape
         start = single.sample_prior(fold_in(own, count), p, n, "float32")
         inputs = (jnp.arange(count), jnp.asarray(ladder[:-1]), jnp.asarray(np.diff(ladder)))

@@ -1,12 +1,12 @@
 r"""The most probable coefficients of a row (MAP), by coordinate descent from good starts.
 
-The objective is the paper's (section "Reconstruction"), |x - mean - A beta|^2 / 2 sigma^2 plus what the
-hidden variables behind beta cost at their best. One coefficient at a time it is a scalar problem that
-every law solves exactly (:meth:`noisyica.laws.Law.best`). Where the penalty is convex (``log``, ``lap``)
-that ends at the only minimum. Elsewhere it begins with the best of all discrete states, if they can be
-enumerated (:mod:`noisyica.priors.pieces`), or with many states that a Gibbs sampler visits while the
-likelihood is heated and cooled. Its random numbers are a hash of the row: the answer is a function of x
-and the model alone.
+The objective is the paper's (section "Reconstruction"), |x - mean - A beta|^2 / 2 sigma^2 plus what
+the hidden variables behind beta cost at their best. One coefficient at a time it is a scalar
+problem that every law solves exactly (:meth:`noisyica.laws.Law.best`). Where the penalty is convex
+(``log``, ``lap``) that ends at the only minimum. Elsewhere it begins with the best of all discrete
+states, if they can be enumerated (:mod:`noisyica.priors.pieces`), or with many states that a Gibbs
+sampler visits while the likelihood is heated and cooled. Its random numbers are a hash of the row:
+the answer is a function of x and the model alone.
 """
 
 from __future__ import annotations

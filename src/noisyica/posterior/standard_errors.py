@@ -1,23 +1,23 @@
 r"""Standard errors of what was learnt, from the information that the observed rows hold.
 
-By Fisher's identity the score of a row is the posterior mean of the complete data's score, so a Markov
-chain at the fitted parameters estimates it, and the sum over rows of its outer products is the
-information (Louis, 1982, is the same matrix by another route). Two independent chains, one for each factor
-of the product, leave no Monte-Carlo bias.
+By Fisher's identity the score of a row is the posterior mean of the complete data's score, so a
+Markov chain at the fitted parameters estimates it, and the sum over rows of its outer products is
+the information (Louis, 1982, is the same matrix by another route). Two independent chains, one for
+each factor of the product, leave no Monte-Carlo bias.
 
 **Which parameters hang together.** Write a change of (mean, A) as A C + D, with D orthogonal to A's columns
-in the noise's metric, and b = (1, beta). What a row says of D is r b' / sigma^2, r being the part of x
-orthogonal to A: independent of beta, with mean zero. Hence D is uncorrelated with everything else, and its
-information is that of a regression on the posterior means of b. The rest, the p (p + 1) entries of C (one
-more row where there are offsets), log sigma^2 and the prior's parameters, is estimated jointly, from p
-numbers per row:
+in the noise's metric, and b = (1, beta). What a row says of D is r b' / sigma^2, r being the part
+of x orthogonal to A: independent of beta, with mean zero. Hence D is uncorrelated with everything
+else, and its information is that of a regression on the posterior means of b. The rest, the p (p +
+1) entries of C (one more row where there are offsets), log sigma^2 and the prior's parameters, is
+estimated jointly, from p numbers per row:
 
     score of C = u b',  u = A' Sigma^-1 (x - mean - A beta);
     score of log sigma^2 = (|x - mean - A beta|^2 / sigma^2 - d) / 2.
 
-The complete data's information is block diagonal and known in closed form (A' Sigma^-1 A with E[b b'],
-d / 2, and the prior's own). In its units the observed information is the share of it that the rows keep, a
-matrix between 0 and 1.
+The complete data's information is block diagonal and known in closed form (A' Sigma^-1 A with E[b
+b'], d / 2, and the prior's own). In its units the observed information is the share of it that the
+rows keep, a matrix between 0 and 1.
 
 Where A is hidden, the precision of its prior is added, and the standard errors are its posterior's.
 """
@@ -80,8 +80,8 @@ def standard_errors(
 ) -> dict[str, np.ndarray]:
     """Return standard errors by name.
 
-    They are those of "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance" and the prior's
-    parameters.
+    They are those of "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance" and the
+    prior's parameters.
 
     Parameters
     ----------
@@ -383,7 +383,8 @@ def _pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same where parameters are many for the rows: entries (i, j) and (j, i) of z two by two, as in Picard's Hessian.
 
-    The column of the mean (the first of z, if there is one), and the row of an offset (its last), have no partner.
+    The column of the mean (the first of z, if there is one), and the row of an offset (its last),
+    have no partner.
     """
     (first, rest), (second, rest2) = scores
     r, m = first.shape[:2]

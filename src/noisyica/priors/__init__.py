@@ -1,10 +1,12 @@
 """Priors on the coefficients of a row, and the table of the paper's nine.
 
-Most priors are :class:`Independent`: every coefficient has the same scalar law (:mod:`noisyica.laws`). The ternary priors with one
-scale a row are not; they bring their own latent variables and their own collapsed sampler.
+Most priors are :class:`Independent`: every coefficient has the same scalar law
+(:mod:`noisyica.laws`). The ternary priors with one scale a row are not; they bring their own latent
+variables and their own collapsed sampler.
 
-A prior is immutable, a pytree whose leaves are its parameters, and knows how to draw its latent variables given the data (through a
-:class:`Channel`), to summarise them in sufficient statistics, and to re-estimate itself from those.
+A prior is immutable, a pytree whose leaves are its parameters, and knows how to draw its latent
+variables given the data (through a :class:`Channel`), to summarise them in sufficient statistics,
+and to re-estimate itself from those.
 
 ================  ====================================================================================================
 ``base``          what every prior has: :class:`Prior`, and :class:`Channel`, what it sees of the data

@@ -22,9 +22,9 @@ Self = TypeVar("Self", bound="Prior")
 class Channel(NamedTuple):
     """All that the likelihood says about a block of rows, divided by the noise variance.
 
-    With ``beta`` of shape (p, n), the log likelihood is ``sum_n(c . beta - beta' G beta / 2)`` up to a
-    constant; an offset mu on all of x replaces c by ``c - mu * c_one`` and adds
-    ``mu * x_one - mu^2 * one_one / 2``.
+    With ``beta`` of shape (p, n), the log likelihood is ``sum_n(c . beta - beta' G beta / 2)`` up
+    to a constant; an offset mu on all of x replaces c by ``c - mu * c_one`` and adds ``mu * x_one -
+    mu^2 * one_one / 2``.
     """
 
     G: Array  # (p, p)  A'A
@@ -53,10 +53,10 @@ class OffsetState(NamedTuple):
 class Prior(abc.ABC):
     """The law of the coefficients of a row: base of all priors.
 
-    A prior is immutable, and a pytree whose leaves are its parameters (:func:`as_pytree`). Its latent
-    variables are arrays whose last axis is that of the rows. Learning needs the seven methods that are
-    abstract here. The answers that follow have defaults. What else a prior can do is a matter of its
-    capabilities (:mod:`noisyica.priors.capabilities`).
+    A prior is immutable, and a pytree whose leaves are its parameters (:func:`as_pytree`). Its
+    latent variables are arrays whose last axis is that of the rows. Learning needs the seven
+    methods that are abstract here. The answers that follow have defaults. What else a prior can do
+    is a matter of its capabilities (:mod:`noisyica.priors.capabilities`).
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
@@ -136,7 +136,8 @@ class Prior(abc.ABC):
     def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray | None:
         """Return the log density of each of p coefficients by itself at the points (m,), (p, m).
 
-        Where a point is an atom, it is the log probability. It is None where no closed form is known.
+        Where a point is an atom, it is the log probability. It is None where no closed form is
+        known.
         """
         return None
 

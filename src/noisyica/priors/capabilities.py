@@ -1,7 +1,8 @@
 """What a prior can do beside learning, by name: which methods it needs for that, and what they serve.
 
-Learning needs the core of :class:`noisyica.priors.Prior` alone. Everything else is a capability. Whoever
-needs one asks for it, and where a method is missing the error names prior, capability and method.
+Learning needs the core of :class:`noisyica.priors.Prior` alone. Everything else is a capability.
+Whoever needs one asks for it, and where a method is missing the error names prior, capability and
+method.
 
 ================  ==================================================================================
 ``EXPANSION``     parameter expansion, with which learning does not crawl where the noise is low
@@ -48,7 +49,8 @@ class Capability:
 
 EXPANSION = Capability("parameter expansion", "algorithm='fam-em'", ("expansion", "transform"))
 """``expansion(latent, weight)``: sums over a block of rows, as :class:`noisyica.priors.Expansion`, or others
-from which ``expansion_from_sums`` makes that once all blocks are added up. ``transform(latent, W, shift)``: the latent variables after
+from which ``expansion_from_sums`` makes that once all blocks are added up. ``transform(latent, W,
+shift)``: the latent variables after
 beta -> W beta + shift. Other algorithms do without it, but crawl where the noise is low."""
 
 METROPOLIS = Capability("Metropolis sampler", "sampler='metropolis'", ("metropolis",))
@@ -63,8 +65,8 @@ MODE = Capability(
 """``ascend(latent, channel)``: one sweep that sets each latent variable to its most probable value given
 the others. ``penalty(beta, offset)``: what each row's coefficients (p, n) and offset (n,) cost, the
 paper's MAP objective less the likelihood, constants left out. ``candidates(channel, offset=None)``:
-latent variables (a leading axis) from which to look for the mode, and whether they are the best of all
-discrete states; where there is an ``offset`` of that law on all of x, they are
+latent variables (a leading axis) from which to look for the mode, and whether they are the best of
+all discrete states; where there is an ``offset`` of that law on all of x, they are
 :class:`noisyica.priors.OffsetState`. ``mean_square()``: E[beta_j^2] under the prior."""
 
 DENSITY = Capability(
@@ -75,8 +77,9 @@ log probability where they are at atoms."""
 
 MEAN_FIELD = Capability("mean field", "a short annealing path", ("factorised", "log_normaliser"))
 """``factorised(channel)``: a channel of diagonal G through which the posterior is close to that of
-``channel``, and its mean (p, n), or None; its coefficients are independent, so that one Gibbs sweep draws
-them exactly. ``log_normaliser(channel)``: log of the integral of the likelihood (n,), for a channel that
+``channel``, and its mean (p, n), or None; its coefficients are independent, so that one Gibbs sweep
+draws them exactly. ``log_normaliser(channel)``: log of the integral of the likelihood (n,), for a
+channel that
 ``factorised`` gave."""
 
 ENUMERATION = Capability(
@@ -84,5 +87,6 @@ ENUMERATION = Capability(
 )
 """``classes()``: the :class:`noisyica.laws.Classes` to which a coefficient may belong, or None where they
 leave no closed form; the "means" of a prior with ``single_scale`` are the signs.
-``class_statistics(counts, sums)``: what ``statistics`` sums up to, from the number of coefficients in each
+``class_statistics(counts, sums)``: what ``statistics`` sums up to, from the number of coefficients
+in each
 class and their sums."""

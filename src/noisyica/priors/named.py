@@ -66,7 +66,8 @@ class GaussianMixture(_Named):
     weights : sequence of K + 1 floats, summing to one
         w_0 .. w_K.
     shared : bool, default=True
-        Whether means and weights are common to all components; otherwise they are where each component's begin.
+        Whether means and weights are common to all components; otherwise they are where each
+        component's begin.
     symmetric : bool, default=True
         If not, there are no classes at -m_k: N(m_k, 1) has weight w_k, and m_k may have any sign.
 

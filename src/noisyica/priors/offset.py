@@ -26,7 +26,8 @@ MEAN_FIELD_ROUNDS = 3
 class Offset(Prior):
     """Any prior plus a Laplacian offset mu on all of x, new for each row; there is no mu0 then.
 
-    Given beta, mu is a Laplace channel with a = 1'Sigma^-1 1 and b = 1'Sigma^-1 (x - A beta); given mu, beta sees A'Sigma^-1 (x - mu).
+    Given beta, mu is a Laplace channel with a = 1'Sigma^-1 1 and b = 1'Sigma^-1 (x - A beta); given
+    mu, beta sees A'Sigma^-1 (x - mu).
 
     Parameters
     ----------

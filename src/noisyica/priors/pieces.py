@@ -1,9 +1,10 @@
 r"""Where to start looking for the most probable coefficients: all combinations of the pieces of their penalties.
 
-The objective of a row is beta' G beta / 2 - c . beta + sum_j penalty(beta_j). Each penalty is the least of a few pieces, quadratics and
-points (:class:`noisyica.laws.Piece`); once a piece is chosen for each coefficient, a *state*, the minimum is the solution of a linear
-system whose matrix is the same for all rows. For mixtures of normals and atoms, and for Laplace laws once their signs are right, the best
-of these minima is the answer; for others it is close to it.
+The objective of a row is beta' G beta / 2 - c . beta + sum_j penalty(beta_j). Each penalty is the
+least of a few pieces, quadratics and points (:class:`noisyica.laws.Piece`); once a piece is chosen
+for each coefficient, a *state*, the minimum is the solution of a linear system whose matrix is the
+same for all rows. For mixtures of normals and atoms, and for Laplace laws once their signs are
+right, the best of these minima is the answer; for others it is close to it.
 """
 
 from __future__ import annotations

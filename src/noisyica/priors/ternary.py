@@ -56,15 +56,17 @@ def _sign(u: Array, up: Array, down: Array) -> Array:
 class SingleScaleTernary(Prior):
     """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
 
-    Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal cdf (see
-    :func:`noisyica._jax.special.log_half_line`), and then draws s given y. Alternating s | y and y | s would mix badly. The signs are drawn one
-    by one; where the noise is low that cannot leave a wrong pattern, so each sweep ends with a Metropolis step on all signs of a row at
-    once, whose proposal comes from least squares and not from where the row stands.
+    Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal
+    cdf (see :func:`noisyica._jax.special.log_half_line`), and then draws s given y. Alternating s |
+    y and y | s would mix badly. The signs are drawn one by one; where the noise is low that cannot
+    leave a wrong pattern, so each sweep ends with a Metropolis step on all signs of a row at once,
+    whose proposal comes from least squares and not from where the row stands.
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     single_scale: ClassVar[bool] = True
-    # rows that share a scale are not independent: FastICA fails on them, and each of the others has its range of gamma
+    # rows that share a scale are not independent: FastICA fails on them, and each of the others has
+    # its range of gamma
     starts: ClassVar[tuple[str, ...]] = (
         "fastica",
         "directions",
@@ -119,7 +121,8 @@ class SingleScaleTernary(Prior):
                 log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base
             )
             y = y.at[j].set(_sign(u, log_up, log_down))
-            # read back what was written, through an index that XLA cannot know to be the same: it would compute all of the above again
+            # read back what was written, through an index that XLA cannot know to be the same: it
+            # would compute all of the above again
             new = y[again]
             quadratic = q0 + jnp.abs(new) * a + 2 * new * cross
             return (y, quadratic, l0 + new * c_j, others + jnp.abs(new)), None
@@ -139,9 +142,10 @@ class SingleScaleTernary(Prior):
     ) -> tuple[Array, Array, Array]:
         """A Metropolis step with independent proposals for all signs of a row; the signs, y'Gy and y'c.
 
-        The proposal takes a coefficient to be normal about its sign times the row's scale: with its variance by least squares, and a
-        margin for the scale, which is the mean size of those that are more than half as large as the largest. It is never surer than
-        ``SURE``: a row is kept from leaving a pattern that the proposal finds less likely than it is.
+        The proposal takes a coefficient to be normal about its sign times the row's scale: with its
+        variance by least squares, and a margin for the scale, which is the mean size of those that
+        are more than half as large as the largest. It is never surer than ``SURE``: a row is kept
+        from leaving a pattern that the proposal finds less likely than it is.
         """
         factor = ridge_factor(channel.G)
         beta = factor.T @ (factor @ channel.c)
@@ -354,8 +358,9 @@ class SingleScaleTernary(Prior):
         if offset is None:
             s = jnp.maximum(linear, 0.0) / q
             return s, jnp.zeros_like(s), signs - 0.5 * linear * s
-        # with the scale at its best, even if that were negative, the offset sees another Laplace channel; the objective is convex in both,
-        # so that where it wants a negative scale the best one is 0
+        # with the scale at its best, even if that were negative, the offset sees another Laplace
+        # channel; the objective is convex in both, so that where it wants a negative scale the best
+        # one is 0
         r = (y @ channel.c_one)[:, None]
         mu, value = offset.best(channel.one_one - r * r / q, channel.x_one - r * linear / q)
         s = (linear - r * mu) / q

@@ -69,8 +69,8 @@ def count_above_noise(variances: np.ndarray, n: int, d: int) -> int:
     x = np.linspace(low, high, 2001)
     density = np.sqrt(np.maximum((high - x) * (x - low), 0)) / np.maximum(x, 1e-12)
     median = x[np.searchsorted(np.cumsum(density), density.sum() / 2)]
-    # the largest variance of pure noise is above the edge by a Tracy-Widom variable on this scale; 3.3
-    # is its 99.9 % point
+    # the largest variance of pure noise is above the edge by a Tracy-Widom variable on this scale;
+    # 3.3 is its 99.9 % point
     scatter = (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / (np.sqrt(n) + np.sqrt(d))
     edge = np.median(variances) * high / median * (1 + 3.3 * scatter)
     return int(np.clip((variances > edge).sum(), 1, max(1, min(n - 1, d) - 1)))
@@ -91,9 +91,11 @@ def start(
 ) -> tuple[np.ndarray, float]:
     """Mixing matrix (d, p) and noise variance to start from.
 
-    Columns are scaled so that coefficients have the prior's variance. What PCA or FastICA cannot give (more components than rows, say) is
-    filled with random directions. Where p > d, FastICA and its like look for what is not there, p sources as functions of d numbers, and
-    all directions are random; and principal components leave nothing to tell the noise by, which must not begin too low.
+    Columns are scaled so that coefficients have the prior's variance. What PCA or FastICA cannot
+    give (more components than rows, say) is filled with random directions. Where p > d, FastICA and
+    its like look for what is not there, p sources as functions of d numbers, and all directions are
+    random; and principal components leave nothing to tell the noise by, which must not begin too
+    low.
     """
     centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
     n, d = X.shape
@@ -154,8 +156,9 @@ def _independent_directions(scores: np.ndarray, rng: np.random.RandomState) -> n
 def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """ICA with a sharply peaked law on the directions of the rows: for ternary coefficients with a common scale, where some are on.
 
-    Maximum likelihood by relative Newton steps, as in parameter expansion (:func:`noisyica.engine.learning.expand`). FastICA's contrasts
-    vanish between the sparse and the dense case.
+    Maximum likelihood by relative Newton steps, as in parameter expansion
+    (:func:`noisyica.engine.learning.expand`). FastICA's contrasts vanish between the sparse and the
+    dense case.
     """
     rows = _unit_rows(scores, 0.7)
     whitened = np.sqrt(len(rows)) * np.linalg.svd(rows, full_matrices=False)[0]
@@ -185,7 +188,8 @@ def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.nda
 def _dense_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """The directions in which most rows lie: for ternary coefficients with a common scale, where few are on.
 
-    A row with just one component on lies along that component, and when few are on no other direction has as many rows.
+    A row with just one component on lies along that component, and when few are on no other
+    direction has as many rows.
     """
     unit = _unit_rows(scores, 0.6)[:3000]
     cosine = np.abs(unit @ unit.T)

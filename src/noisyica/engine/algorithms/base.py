@@ -18,8 +18,8 @@ Array = jax.Array
 class Algorithm:
     """An algorithm as a value: a frozen dataclass, compared and hashed by its fields.
 
-    The loop asks it for everything in which algorithms differ. A new one is a subclass, and a line in
-    ``noisyica.engine.algorithms.TABLE``; ``expectation`` is all that it has to give.
+    The loop asks it for everything in which algorithms differ. A new one is a subclass, and a line
+    in ``noisyica.engine.algorithms.TABLE``; ``expectation`` is all that it has to give.
     """
 
     name: ClassVar[str]
