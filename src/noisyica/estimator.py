@@ -253,6 +253,7 @@ class NoisyICA(
             else:
                 starts = all_starts(self, task, self._last_fit())
                 watch.begin([begin(blocks, start, plan, constants) for start in starts])
+            task = task._replace(sample=None)  # it has served
             if not watch.at_rest():
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
                     if watch.enough(runs):

@@ -165,9 +165,9 @@ def learn(
     """
     groups = grouped(begun, key)
     length, fast_compile = _chunk(blocks, begun, constants.schedule)
-    several = len(groups[0].begun) > 1
-    compiled = (advance_together if several else advance).compiled(fast_compile)
-    done = int(begun[0].state.t)
+    compiled = (advance_together if groups[0].count > 1 else advance).compiled(fast_compile)
+    done, count = int(begun[0].state.t), len(begun)
+    del begun  # their chains are as large as the rows have coefficients
     while done < max_iter:
         # a first look soon, to tell how long it will take
         now = min(length if done else min(length, 10), max_iter - done)
@@ -185,7 +185,7 @@ def learn(
             state, chains, traces = result
             group.note(state, chains, traces, now)
         done += now
-        yield [run for group in groups for run in group.runs()][: len(begun)]
+        yield [run for group in groups for run in group.runs()][:count]
 
 
 def _chunk(blocks: Block, begun: list[Run], schedule: Schedule) -> tuple[int, bool]:

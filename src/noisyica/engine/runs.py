@@ -83,7 +83,7 @@ class Group:
     """Runs that advance in one compiled call, and what they recorded."""
 
     def __init__(self, begun: list[Run], keys: list[Array]) -> None:
-        self.begun = begun
+        self.count = len(begun)
         self.keys = keys[0] if len(keys) == 1 else jnp.stack(keys)
         self.position = _stacked(begun)
         self._history: dict[str, np.ndarray] = {}
@@ -96,7 +96,7 @@ class Group:
     def note(self, state: State, chains: Chain, traces: dict[str, Array], count: int) -> None:
         """Take note of where the runs stand after ``count`` iterations, and of these iterations."""
         self.position = (state, chains)
-        single = len(self.begun) == 1
+        single = self.count == 1
         record = {name: np.asarray(trace) for name, trace in traces.items()}
         self._record({k: v[None] if single else v for k, v in record.items()}, count)
 
@@ -123,11 +123,11 @@ class Group:
 
     def _positions(self) -> list[tuple[State, Chain]]:
         state, chains = self.position
-        if len(self.begun) == 1:
+        if self.count == 1:
             return [(state, chains)]
         t: Any = ()  # common to all runs
         stacked = jax.tree.map(np.asarray, (state._replace(t=t), chains))
-        alone = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(self.begun))]
+        alone = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(self.count)]
         return [(one._replace(t=state.t), own_chains) for one, own_chains in alone]
 
 

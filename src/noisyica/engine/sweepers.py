@@ -16,6 +16,7 @@ from jax import lax
 from threadpoolctl import threadpool_limits
 
 from noisyica._jax.arrays import cast, choose, to_numpy
+from noisyica._jax.xla import empty_for_device
 from noisyica.engine.state import Broadcast, Chain, Plan, Totals
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import EXPANSION
@@ -71,7 +72,7 @@ class InMemory(NamedTuple):
         return chains, jax.tree.map(lambda leaf: leaf.sum(0), parts)
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
-        """Return the chains before the first iteration, as NumPy arrays: nothing here is compiled.
+        """Return the chains before the first iteration. Nothing here is compiled.
 
         They begin with the coefficients that a normal prior would give. Sweeps from zeros would let
         the first components take what belongs to the others wherever columns are nearly parallel,
@@ -91,7 +92,7 @@ class InMemory(NamedTuple):
             offset = np.asarray(x).mean(1)
             latent = prior.with_offset(latent, offset)
         beta = _linear_estimate(x, to_numpy(parameters), offset, plan.dtype)
-        latent = prior.with_coefficients(latent, beta)
+        latent = jax.device_put(prior.with_coefficients(latent, beta))
         filled = None if self.blocks.observed is None else x
         return Chain(latent, filled, (latent, filled) if plan.truncate else None)
 
@@ -105,9 +106,8 @@ def _linear_estimate(
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         solve = np.linalg.solve(precision, A.T * weight).astype(dtype)
         centre = np.asarray(parameters.mean).astype(dtype)[:, None]
-        return np.stack(
-            [
-                solve @ (np.asarray(x) - centre - m.astype(dtype))
-                for x, m in zip(blocks, offset, strict=True)
-            ]
-        )
+        x = np.asarray(blocks)  # on the CPU a view: slices of JAX's array would be copies
+        beta = empty_for_device((len(x), A.shape[1], x.shape[2]), dtype)
+        for i in range(len(x)):
+            beta[i] = solve @ (x[i] - centre - offset[i].astype(dtype))
+        return beta

@@ -34,7 +34,7 @@ class Task(NamedTuple):
     rows: Rows
     summary: Summary
     blocks: Block
-    sample: np.ndarray  # some rows, without missing entries: what starts are made of
+    sample: Any  # some rows, without missing entries: what starts are made of, until they are
     scored: np.ndarray  # the rows by whose likelihood starts and runs are compared
     prior: Prior
     p: int

@@ -33,7 +33,7 @@ class Watch:
         file: Checkpoint | None,
     ) -> None:
         algorithm = task.plan.algorithm
-        self._task, self._callback, self._file = task, callback, file
+        self._task, self._callback, self._file = task._replace(sample=None), callback, file
         self._tol = tol if algorithm.stops_by_itself else 0.0
         self._reporter = Reporter(f"noisyica {algorithm.name}", max_iter, verbose)
         self.runs: list[Run] = []

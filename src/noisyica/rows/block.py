@@ -62,7 +62,7 @@ def device_blocks(rows: Rows, dtype: str) -> Block:
         sums[1, i] += np.einsum("nd,nd,n->d", part, part, own)
     x[-1, :, rows.n - (count - 1) * size :] = 0.0
     return Block(
-        x=jnp.asarray(x),
+        x=jax.device_put(x),  # jnp.asarray would copy it
         weight=jnp.asarray(weight, dtype),
         sum_x=jnp.asarray(sums[0]),
         sum_xx=jnp.asarray(sums[1]),

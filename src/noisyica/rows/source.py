@@ -28,6 +28,7 @@ class Rows:
     """
 
     def __init__(self, X: np.ndarray, weight: np.ndarray | None = None) -> None:
+        release(X)  # checks may have read it
         self.X, self.weight = X, weight
         self._kept = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         if self._kept is not None:
@@ -59,7 +60,7 @@ class Rows:
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Go through the rows in order: the number of the first row of each block, and the block, in
         float64 and in the units of X."""
-        step = max(1, NUMBERS_AT_A_TIME // self.d)
+        step = self._rows_at_a_time
         for first in range(0, self.n, step):
             yield first, self._read(first, first + step)
 
@@ -70,8 +71,12 @@ class Rows:
     def chosen(self, numbers: np.ndarray) -> np.ndarray:
         """Return some of the rows by their numbers, centred and scaled, in float64."""
         kept = numbers if self._kept is None else self._kept[numbers]
-        rows = np.array(self.X[kept], np.float64)
-        release(self.X)
+        rows = np.empty((len(kept), self.d))
+        region = kept // self._rows_at_a_time  # of a memory map, one part after the other is read
+        for number in np.unique(region):
+            part = np.flatnonzero(region == number)
+            rows[part] = self.X[kept[part]]
+            release(self.X)
         return self._standardise(rows)
 
     def relative_weight(self, first: int, end: int) -> np.ndarray:
@@ -82,6 +87,10 @@ class Rows:
     def share(self) -> np.ndarray | None:
         """The share of the total weight that each row has; None where all rows count alike."""
         return None if self.weight is None else self.weight / self.weight.sum()
+
+    @property
+    def _rows_at_a_time(self) -> int:
+        return max(1, NUMBERS_AT_A_TIME // self.d)
 
     def _weight(self, first: int, n: int) -> np.ndarray:
         return np.ones(n) if self.weight is None else self.weight[first : first + n]
