@@ -21,9 +21,10 @@ test: lint ## Check formatting, lint, types and run the tests
 test-all: lint ## The same with the slowest tests, too
 	$(BIN)/pytest -n 2 --dist loadfile -m ''
 
-lint: $(STAMP) ## Check formatting, lint and types
+lint: $(STAMP) ## Check formatting, lint, the layers and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 format: $(STAMP) ## Format the code and apply the safe lint fixes
