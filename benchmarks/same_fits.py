@@ -1,10 +1,11 @@
-"""Fits of many kinds after five iterations, recorded by one version of the library and compared with those of another.
+"""Fits of many kinds after five iterations: those of one version of the library against another's.
 
     python benchmarks/same_fits.py record FILE [--part K/N]
     python benchmarks/same_fits.py compare OLD NEW
 
-A change that only moves code leaves every number as it was; one that changes how the same arithmetic is compiled leaves them within
-rounding. The comparison prints the largest relative difference of each kind of fit, and the names of those that differ at all.
+A change that only moves code leaves every number as it was; one that changes how the same
+arithmetic is compiled leaves them within rounding. The comparison prints the largest relative
+difference of each kind of fit, and the names of those that differ at all.
 """
 
 import argparse
@@ -141,13 +142,11 @@ def compare(old, new):
     differing = {name: value for name, value in worst.items() if value > 0}
     for name, value in sorted(differing.items(), key=lambda item: -item[1]):
         print(f"{value:9.2g}  {name}")
-    print(
-        f"{len(worst)} fits, {len(worst) - len(differing)} bit-identical; recorded by one version only: {sorted(missing) or 'none'}"
-    )
+    print(f"{len(worst)} fits, {len(worst) - len(differing)} bit-identical")
+    print(f"recorded by one version only: {sorted(missing) or 'none'}")
     for dtype in ("float64", "float32"):
-        print(
-            f"largest relative difference in {dtype}: {max(v for k, v in worst.items() if k.endswith(dtype)):.2g}"
-        )
+        largest = max(value for name, value in worst.items() if name.endswith(dtype))
+        print(f"largest relative difference in {dtype}: {largest:.2g}")
 
 
 if __name__ == "__main__":

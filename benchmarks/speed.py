@@ -1,4 +1,5 @@
-"""Speed, side by side in one run: one SAEM iteration of each prior against NumPy's two products of the same sizes; small problems.
+"""Speed, side by side in one run: one SAEM iteration of each prior against NumPy's two products of
+the same sizes, and small problems.
 
     python benchmarks/speed.py [--small]
 
@@ -23,7 +24,7 @@ from noisyica.rows.source import Rows
 
 
 def best(function, repeats=7):
-    """Least time of several calls, after one that compiles."""
+    """Return the least time of several calls, after one that compiles."""
     function()
     times = []
     for _ in range(repeats):
@@ -46,7 +47,7 @@ def iteration_time(X, p, name, iterations):
 
 
 def numpy_time(X, p):
-    """Seconds for X A and X' beta in float32."""
+    """Return the seconds that X A and X' beta take in float32."""
     X = X.astype(np.float32)
     A, beta = np.ones((X.shape[1], p), np.float32), np.ones((X.shape[0], p), np.float32)
     return best(lambda: (X @ A, X.T @ beta), 30)
@@ -55,8 +56,9 @@ def numpy_time(X, p):
 NEW_PROCESS = """
 import numpy as np
 from noisyica import NoisyICA
-X = np.random.default_rng(0).laplace(size=(100, 2)) @ np.random.default_rng(1).normal(size=(2, 256))
-NoisyICA(2, prior="{prior}", tol=0, random_state=0).fit(X + np.random.default_rng(2).normal(size=X.shape))
+rng = np.random.default_rng(0)
+X = rng.laplace(size=(100, 2)) @ rng.normal(size=(2, 256)) + rng.normal(size=(100, 256))
+NoisyICA(2, prior="{prior}", tol=0, random_state=0).fit(X)
 """
 
 
@@ -74,24 +76,18 @@ def main():
         for name in priors.TABLE:
             seconds = iteration_time(X, p, name, 20)
             base = min(base, numpy_time(X, p))
-            print(
-                f"  {name:6s} {1e3 * seconds:7.2f} ms an iteration, {seconds / base:5.2f} times NumPy's products",
-                flush=True,
-            )
+            ratio = f"{seconds / base:5.2f} times NumPy's products"
+            print(f"  {name:6s} {1e3 * seconds:7.2f} ms per iteration, {ratio}", flush=True)
         print(f"  (NumPy's products at their best: {1e3 * base:.2f} ms)")
     X = rng.laplace(size=(100, 2)) @ rng.normal(size=(2, 256)) + rng.normal(size=(100, 256))
     for name in ("bg", "log"):
-        print(
-            f"100 x 256, p = 2: 1,000 iterations of {name} in {1000 * iteration_time(X, 2, name, 1000):.3f} s once compiled",
-            flush=True,
-        )
+        seconds = 1000 * iteration_time(X, 2, name, 1000)
+        print(f"100 x 256, p = 2: 1,000 iterations of {name} in {seconds:.3f} s", flush=True)
     for name in ("bg", "log"):
         begun = time.perf_counter()
         subprocess.run([sys.executable, "-c", NEW_PROCESS.format(prior=name)], check=True)
-        print(
-            f"new process, import, compile and fit {name} (100 x 256, p = 2): {time.perf_counter() - begun:.1f} s",
-            flush=True,
-        )
+        seconds = time.perf_counter() - begun
+        print(f"new process: import, compile and fit {name} in {seconds:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
