@@ -246,7 +246,8 @@ class NoisyICA(
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
         blocks, plan, constants = task.blocks, task.plan, task.constants
         file = self._checkpoint_file(task)
-        with Watch(task, self.max_iter, self.tol, bool(self.verbose), self._told, file) as watch:
+        told = None if self.callback is None else self._told
+        with Watch(task, self.max_iter, self.tol, bool(self.verbose), told, file) as watch:
             stored = file and file.restore(lambda: begin(blocks, task.zeros, plan, constants))
             if stored:
                 watch.begin(*stored)
@@ -294,8 +295,7 @@ class NoisyICA(
 
     def _told(self, iteration: int, parameters: Parameters) -> bool | None:
         """Tell the callback where the first run stands."""
-        if self.callback is None:
-            return None
+        assert self.callback is not None
         A, mean, noise, prior, _ = parameters
         return self.callback(iteration, Model(A, mean, noise, prior))
 
@@ -314,7 +314,7 @@ class NoisyICA(
             )
         settings, init = deciding_settings(self)
         rows = task.rows
-        return Checkpoint(self.checkpoint, identity(settings, rows.X, rows.weight, init))
+        return Checkpoint(self.checkpoint, identity(settings, rows.X, rows.sample_weight, init))
 
     def _last_fit(self) -> LastFit | None:
         """Return what the last fit left, for a warm start."""

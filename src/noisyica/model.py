@@ -367,7 +367,8 @@ class Model:
 
     def check(self, X: Any) -> np.ndarray:
         """Return X as an array of rows of this model, or raise an error that says what is wrong."""
-        X = check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
+        dtype = [np.float64, np.float32]  # blocks of rows are made float64 one by one
+        X = check_array(X, dtype=dtype, input_name="X", ensure_all_finite="allow-nan")
         if X.shape[1] != self.mixing.shape[0]:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows "

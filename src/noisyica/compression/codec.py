@@ -110,7 +110,7 @@ def compress(model: Any, X: Any, step: float = 2.0, width: int = 16) -> Compress
     coder()
     model = _as_model(model)
     _check_prior(model.prior)
-    X = model.check(X)
+    X = np.asarray(model.check(X), float)
     if not (isinstance(step, (int, float, np.number)) and np.isfinite(step) and step > 0):
         raise ValueError(
             f"step must be a positive number, in standard deviations of the noise; got {step!r}."

@@ -66,9 +66,11 @@ class Watch:
         self._check_alive()
         state = runs[0].state
         self._reporter.update(int(state.t), self._note)
-        parameters = self._task.in_units_of_x(state.estimate)
-        told = self._callback is not None and self._callback(int(state.t), parameters)
-        if bool(told) | self.at_rest():
+        told = False
+        if self._callback is not None:
+            parameters = self._task.in_units_of_x(state.estimate)
+            told = bool(self._callback(int(state.t), parameters))
+        if told | self.at_rest():
             return True
         if self._file is not None:
             self._file.save(self.runs, self.monitors)

@@ -78,7 +78,7 @@ def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
     """
     with Reporter("noisyica rows", len(X), verbose) as reporter:
         for first in range(0, len(X), ROWS_AT_A_TIME):
-            part = X[first : first + ROWS_AT_A_TIME]
+            part = np.asarray(X[first : first + ROWS_AT_A_TIME], np.float64)
             size = max(8, 1 << (len(part) - 1).bit_length())
             x = np.zeros((X.shape[1], size))
             x[:, : len(part)] = part.T

@@ -28,8 +28,8 @@ class Rows:
     """
 
     def __init__(self, X: np.ndarray, weight: np.ndarray | None = None) -> None:
-        release(X)  # checks may have read it
-        self.X, self.weight = X, weight
+        release(X)  # what checks have read of it
+        self.X, self.sample_weight, self.weight = X, weight, weight
         self._kept = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         if self._kept is not None:
             assert weight is not None
@@ -123,7 +123,8 @@ def release(X: Any) -> None:
 
 def check_observed(X: np.ndarray) -> np.ndarray:
     """Return X, if at least one entry of each row is not missing (NaN)."""
-    refuse_unobserved("rows", np.flatnonzero(np.isnan(X).all(1)))
+    empty = [first + np.flatnonzero(np.isnan(rows).all(1)) for first, rows in Rows(X).blocks()]
+    refuse_unobserved("rows", np.concatenate(empty))
     return X
 
 
