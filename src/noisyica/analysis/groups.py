@@ -254,7 +254,7 @@ class Fit(NamedTuple):
 def _learn(
     estimator: NoisyICA | Model, X: Any, n_draws: int, seeds: list[list[int]], verbose: bool
 ) -> list[Fit]:
-    """Return a fit for each pair of random seeds, of which one is for the fit, one for the draws."""
+    """Return a fit for each pair of random seeds: one for the fit, and one for the draws."""
     steps = estimator.max_iter if isinstance(estimator, NoisyICA) else 1
     fits = []
     with Reporter("noisyica groups", len(seeds) * steps, bool(verbose)) as reporter:
@@ -293,7 +293,7 @@ def _refit(
 
 
 def _tell(reporter: Reporter, before: int, note: str, done: int) -> None:
-    """Report that ``done`` steps of a fit are done, after ``before`` steps of the fits before it."""
+    """Report that ``done`` steps of a fit are done, after ``before`` steps of earlier fits."""
     reporter.update(before + done, note)
 
 
