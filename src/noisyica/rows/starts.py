@@ -133,7 +133,7 @@ def _columns_by_method(
 ) -> np.ndarray:
     """Return the columns that the method gives, (d, k) with k <= p, for coefficients of variance 1.
 
-    They are the principal components of X, or a rotation of them. With "random" there are none.
+    They are the principal components of X, or combinations of them. With "random" there are none.
     """
     available = int((variances > 1e-10 * max(variances.sum(), 1e-300)).sum())
     count = min(p, available, max(len(X) - 1, 1))
