@@ -62,11 +62,11 @@ def best_run(runs: list[Run], score: Score) -> int:
     return int(np.nanargmax(scores))
 
 
-def _agree(one: Parameters, other: Parameters) -> bool:
+def _agree(first: Parameters, second: Parameters) -> bool:
     """Return whether two runs have the same noise and the same components, up to order and sign."""
-    values = [np.asarray(value) for value in (one.A, other.A, one.sigma2, other.sigma2)]
+    values = [np.asarray(value) for value in (first.A, second.A, first.sigma2, second.sigma2)]
     if not all(np.isfinite(value).all() for value in values):
         return False
-    A, B, noise, other_noise = values
-    close = np.abs(np.log(noise / other_noise)).max() < 0.01
+    A, B, noise, second_noise = values
+    close = np.abs(np.log(noise / second_noise)).max() < 0.01
     return bool(close) and bool(similarity(A, [B]).min() > 0.999)

@@ -54,8 +54,8 @@ def _statistics_and_drift(
     block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
     statistics = collect(parameters.prior, chain.latent, block)
     if plan.sample_mixing:
-        one = jnp.ones(())
-        draw = draw_mixing(jax.random.key(0), statistics, parameters, one, plan.free_mean)
+        count = jnp.ones(())
+        draw = draw_mixing(jax.random.key(0), statistics, parameters, count, plan.free_mean)
         statistics = statistics._replace(mixing=draw[1])
     return statistics, drift(statistics)
 

@@ -92,6 +92,7 @@ def check_settings(settings: Any) -> None:
 
 
 def _check_n_components(n: Any) -> None:
+    """Raise an error unless n is a positive integer or "auto"."""
     if isinstance(n, str) or n is None:
         if n != "auto":
             raise ValueError(f"n_components must be a positive integer or 'auto'; got {n!r}.")
@@ -104,6 +105,7 @@ def _check_n_components(n: Any) -> None:
 
 
 def _is_count(value: Any) -> bool:
+    """Return whether the value is an integer of at least 1."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 

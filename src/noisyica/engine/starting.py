@@ -91,8 +91,8 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     return [cast(Parameters(*values), float)]
 
 
-def _same(one: Prior, other: Prior) -> bool:
+def _same(first: Prior, second: Prior) -> bool:
     """Return whether two priors are of the same kind and have the same parameters."""
-    leaves, others = jax.tree.leaves(one), jax.tree.leaves(other)
-    same = bool(jax.tree.structure(one) == jax.tree.structure(other))  # type: ignore[operator]
-    return same and all(np.array_equal(x, y) for x, y in zip(leaves, others, strict=True))
+    same_kind = bool(jax.tree.structure(first) == jax.tree.structure(second))  # type: ignore[operator]
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    return same_kind and all(np.array_equal(x, y) for x, y in pairs)

@@ -90,8 +90,7 @@ class Watch:
         return True
 
     def _note(self) -> str:
-        """Return a text on the first run: the noise, and those parameters of the prior that are
-        single numbers."""
+        """Return a text on the first run: the noise, and the prior's scalar parameters."""
         parameters = self._task.in_units_of_x(self.runs[0].state.estimate)
         shown: dict[str, Any] = {"noise variance": np.mean(parameters.sigma2)}
         shown |= {k: v for k, v in parameters.prior.parameters.items() if np.size(v) == 1}

@@ -242,6 +242,7 @@ def _half_line(a: Array, c: Array) -> Array:
 def _half_line_jvp(
     primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
+    """Return the value of :func:`_half_line` and its derivative along the tangents."""
     (a, c), (da, dc) = primals, tangents
     mean, variance = half_line_moments(jnp.maximum(a, 0.0), c)
     return _half_line(a, c), mean * dc - 0.5 * (variance + mean * mean) * da

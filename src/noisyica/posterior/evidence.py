@@ -45,6 +45,26 @@ HEAT = 0.1
 The mean field knows one mode only, and has to be wide enough to reach the others."""
 
 
+def by_enumeration(prior: Prior, p: int, X: np.ndarray, method: str) -> bool:
+    """Return whether the likelihood of X is computed by enumeration: "exact", or "auto" if it can.
+
+    It can be where the discrete variables have few states and nothing is missing.
+    """
+    if method not in ("auto", "exact", "annealed"):
+        raise ValueError(f"method={method!r} is not known. Choose 'auto', 'exact' or 'annealed'.")
+    most = enumeration.LIKELIHOOD_STATES
+    states = enumeration.count_states(prior, p)
+    possible = states is not None and states <= most and not np.isnan(X).any()
+    if method == "exact" and not possible:
+        here = "no closed form" if states is None else f"{states:,}"
+        raise ValueError(
+            "method='exact' needs a prior whose discrete variables leave a closed form (mixtures "
+            f"of normals and atoms, 'te'), at most {most:,} states of them (here {here}), and no "
+            "missing values: choose 'auto' or 'annealed'."
+        )
+    return possible and method != "annealed"
+
+
 def exact_log_likelihood(parameters: Parameters, X: np.ndarray, verbose: bool) -> np.ndarray:
     """Return log p(x) of each row by enumeration, (n,)."""
     values = [
