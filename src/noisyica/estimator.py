@@ -1,4 +1,4 @@
-"""The scikit-learn face of the library: :class:`NoisyICA`."""
+"""The estimator, in the style of scikit-learn: :class:`NoisyICA`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class NoisyICA(
 ):
     """Probabilistic (noisy) independent component analysis.
 
-    It learns ``x = mean + A beta + sigma eps``, the coefficients ``beta`` being hidden, independent
-    and usually sparse, by a stochastic EM.
+    The model is ``x = mean + A beta + sigma eps``; the coefficients ``beta`` are hidden,
+    independent and usually sparse. It is learnt by stochastic EM.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class NoisyICA(
         "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt.
         None: maximum likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
     init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
-        Where to start. "auto" is FastICA where it applies, or the best of several starts for priors
-        with one scale per row. With more components than columns FastICA does not apply, and "auto"
-        and "fastica" are random directions.
+        The mixing matrix to start from, or how to find one. "auto" is FastICA where it applies, or
+        the best of several starts for priors with one scale per row. With more components than
+        columns FastICA does not apply, and "auto" and "fastica" are random directions.
     n_init : int, default=1
         The number of starts, learnt from together; the result is that of greatest likelihood. Those
         after the first are random rotations of the principal components, or random directions.
@@ -88,9 +88,9 @@ class NoisyICA(
     max_iter : int, default=1000
         The maximum number of iterations.
     tol : float, default=1e-3
-        "saem" stops after burn-in when what the draws say no longer drifts: the means of the two
-        halves of the latter part of the run since burn-in differ by less than their standard
-        deviation plus this share, three looks in a row. 0 runs all iterations.
+        "saem" stops after burn-in when summaries of its draws no longer drift: at three looks one
+        after the other, their means over the two halves of the latter part of the run since burn-in
+        differ by less than their standard deviation plus this share of them. 0 runs all iterations.
     dtype : {"float32", "float64"}, default="float32"
         The precision of the sampler; sums and the M-step are always in float64.
     random_state : int, RandomState or None, default=None
@@ -98,24 +98,24 @@ class NoisyICA(
     verbose : bool, default=True
         Whether to show progress on a terminal when something takes more than a second.
     boundaries : bool, default=False
-        Whether to truncate on random boundaries, as the paper's convergence theorem has it: a run
+        Whether to truncate on random boundaries, as the paper's convergence theorem assumes: a run
         whose statistics leave a ball, or jump, returns to its start, and the ball doubles.
         ``history_`` counts the "returns".
     warm_start : bool, default=False
         Whether to start from the parameters of the last fit where they have the same shape. Where
-        it had fewer components, a second run starts from those and others from what they leave of
-        X, and the result is that of greater likelihood.
+        that fit had fewer components, a second run starts from those, completed with components of
+        what they leave of X, and the result is that of greater likelihood.
     transform_algorithm : {"mean", "map"}, default="mean"
         What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones
         (:meth:`noisyica.Model.map`).
     callback : callable, optional
-        ``callback(iteration, model)`` is called every so many iterations with the
+        ``callback(iteration, model)`` is called from time to time with the
         :class:`noisyica.Model` learnt so far (from the first of several starts); the fit ends there
         if it returns True.
     checkpoint : path, optional
-        A file in which ``fit`` notes every so often where it stands. Where it is there already,
-        left by a fit of the same data with the same settings that did not end, ``fit`` goes on from
-        it, to the same result. It is removed when the fit ends.
+        A file in which ``fit`` notes from time to time where it stands. If the file exists already,
+        left by an interrupted fit of the same data with the same settings, ``fit`` goes on from it,
+        to the same result. It is removed when the fit ends.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class NoisyICA(
     explained_variance_, explained_variance_ratio_ : array (p,)
         The variance of x that each component explains, and its share of the total.
     standard_errors_ : dict of arrays
-        What :meth:`standard_errors` found, once it was called.
+        What :meth:`standard_errors` returned, once it was called.
     stability_ : array (n_init - 1, p)
         Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of
         the other runs. Trust those near 1.
@@ -209,7 +209,7 @@ class NoisyICA(
         self.callback = callback
         self.checkpoint = checkpoint
 
-    # ----------------------------------------------------------------------------------------- fit
+    # ------------------------------------------------------------------------------------------ fit
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NoisyICA:
         """Learn the components.
@@ -234,7 +234,7 @@ class NoisyICA(
 
     @double_precision()
     def _fit(self, X: Any, sample_weight: Any) -> None:
-        """Learn; the checkpoint, if there is one, stays."""
+        """Learn the components, and leave the checkpoint, if there is one."""
         check_settings(self)
         X = validate_data(
             self,
@@ -246,15 +246,15 @@ class NoisyICA(
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
         blocks, plan, constants = task.blocks, task.plan, task.constants
         file = self._checkpoint_file(task)
-        told = None if self.callback is None else self._told
-        with Watch(task, self.max_iter, self.tol, bool(self.verbose), told, file) as watch:
+        tell = None if self.callback is None else self._tell_callback
+        with Watch(task, self.max_iter, self.tol, bool(self.verbose), tell, file) as watch:
             stored = file and file.restore(lambda: begin(blocks, task.zeros, plan, constants))
             if stored:
                 watch.begin(*stored)
             else:
                 starts = all_starts(self, task, self._last_fit())
                 watch.begin([begin(blocks, start, plan, constants) for start in starts])
-            task = task._replace(sample=None)  # it has served
+            task = task._replace(sample=None)  # the starts are made: free its memory
             if not watch.at_rest():
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
                     if watch.enough(runs):
@@ -263,7 +263,10 @@ class NoisyICA(
         self._tell_unless_at_rest(watch.interrupted)
 
     def _keep(self, task: Task, watch: Watch) -> None:
-        """Take what the best run learnt, in place of what an earlier fit left: all of it, or nothing."""
+        """Keep what the best run learnt as attributes, in place of those of an earlier fit.
+
+        All are replaced at the end, so that an error on the way leaves the earlier fit as it was.
+        """
         best = best_run(watch.runs, task.score) if len(watch.runs) > 1 else 0
         automatic = self.n_components == "auto"
         learnt = outcome.fitted_attributes(watch.runs[best], task, automatic)
@@ -277,11 +280,11 @@ class NoisyICA(
         self.__dict__.update(learnt)
 
     def _tell_unless_at_rest(self, interrupted: bool) -> None:
-        """Raise KeyboardInterrupt where the fit was interrupted, and warn where it was still moving."""
+        """Raise KeyboardInterrupt if the fit was interrupted; warn if it was still moving."""
         if interrupted:
             raise KeyboardInterrupt(
-                f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator has what "
-                "was learnt."
+                f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator "
+                "has what was learnt."
             )
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter
         stops = self.algorithm == "saem" or getattr(self.algorithm, "stops_by_itself", False)
@@ -293,19 +296,20 @@ class NoisyICA(
                 stacklevel=5,
             )
 
-    def _told(self, iteration: int, parameters: Parameters) -> bool | None:
+    def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:
         """Tell the callback where the first run stands."""
         assert self.callback is not None
         A, mean, noise, prior, _ = parameters
         return self.callback(iteration, Model(A, mean, noise, prior))
 
     def _checkpoint_file(self, task: Task) -> Checkpoint | None:
+        """Return the checkpoint of a fit, or None if there is none."""
         if self.checkpoint is None:
             return None
         if not isinstance(self.random_state, Integral):
             raise ValueError(
-                "A checkpoint needs random_state to be an integer, to go on with the same draws; got "
-                f"{self.random_state!r}."
+                "A checkpoint needs random_state to be an integer, to go on with the same draws; "
+                f"got {self.random_state!r}."
             )
         folder = Path(self.checkpoint).parent
         if not folder.is_dir():

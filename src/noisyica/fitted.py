@@ -1,4 +1,4 @@
-"""What a fitted estimator can do: everything of :class:`noisyica.NoisyICA` but to learn."""
+"""What a fitted estimator can do: all methods of :class:`noisyica.NoisyICA` apart from ``fit``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Self = TypeVar("Self", bound="Fitted")
 
 
 class Fitted:
-    """The part of an estimator that uses what was learnt."""
+    """The base of :class:`noisyica.NoisyICA` with all methods that use what was learnt."""
 
     algorithm: Any
     mean: str
@@ -41,22 +41,22 @@ class Fitted:
     convergence_time_: int
     _record: outcome.Record
 
-    # --------------------------------------------------------------------------- what was learnt
+    # ------------------------------------------------------------------------------ what was learnt
 
     @property
     def model_(self) -> Model:
         """The fitted parameters as a :class:`noisyica.Model`."""
         check_is_fitted(self)
         parts = (self.mixing_, self.mean_, self.noise_variance_, self.prior_)
-        known, model = self.__dict__.get("_model", ((), None))
-        if len(known) != 4 or any(a is not b for a, b in zip(known, parts, strict=True)):
+        kept_parts, model = self.__dict__.get("_model", ((), None))
+        if len(kept_parts) != 4 or any(a is not b for a, b in zip(kept_parts, parts, strict=True)):
             model = Model(*parts)
             self._model = (parts, model)
         return model
 
     @functools.cached_property
     def history_(self) -> dict[str, np.ndarray]:
-        """What was recorded of each iteration, put together when it is first asked for."""
+        """What was recorded of each iteration, by name."""
         check_is_fitted(self)
         return outcome.history(self._record)
 
@@ -66,7 +66,7 @@ class Fitted:
         Parameters
         ----------
         X : array (n, d)
-            The rows that the estimator was fitted to: it does not keep them.
+            The rows that the estimator was fitted to, which it does not keep.
         sample_weight : array (n,), optional
             The weights that it was fitted with.
 
@@ -92,12 +92,13 @@ class Fitted:
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    # ------------------------------------------------------------------- use of what was learnt
+    # ----------------------------------------------------------------------- use of what was learnt
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the coefficients of each row, (n, p): their posterior mean, or the most probable ones.
+        """Return the coefficients of each row, (n, p).
 
-        They are a function of the row and the model alone.
+        They are the posterior mean or, with ``transform_algorithm="map"``, the most probable ones:
+        a function of the row and the model alone.
         """
         X, model, verbose = self._rows(X), self.model_, bool(self.verbose)
         if self.transform_algorithm == "map":
@@ -105,14 +106,14 @@ class Fitted:
         return model.posterior_mean(X, random_state=0, verbose=verbose)
 
     def _rows(self, X: Any) -> np.ndarray:
-        """Return rows to which the fitted model is applied."""
+        """Return X as an array of rows to which the fitted model applies."""
         check_is_fitted(self)
         return validate_data(
             self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan"
         )
 
     def inverse_transform(self, B: Any) -> np.ndarray:
-        """Return the data that coefficients stand for, mean + A beta, (n, d)."""
+        """Return the data (n, d) that coefficients B (n, p) stand for: mean + A beta per row."""
         check_is_fitted(self)
         B = check_array(B, dtype=np.float64, input_name="B")
         p = self.components_.shape[0]
@@ -123,17 +124,17 @@ class Fitted:
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log p(x) of each row, the coefficients integrated out, (n,).
 
-        :meth:`noisyica.Model.log_likelihood` gives its error.
+        :meth:`noisyica.Model.log_likelihood` gives the error of this estimate, too.
         """
         return self.model_.log_likelihood(self._rows(X), verbose=bool(self.verbose))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log p(x) of the rows: what cross-validation and ``GridSearchCV`` maximise."""
+        """Return the mean log p(x) of the rows, which ``GridSearchCV`` maximises."""
         return float(self.score_samples(X).mean())
 
     @property
     def n_parameters_(self) -> int:
-        """How many free numbers the model has: A, the mean, the noise and the prior's own."""
+        """The number of free parameters: those of A, the mean, the noise and the prior."""
         check_is_fitted(self)
         mean = self.mean_.size if self._free_mean else 0
         noise = np.size(self.noise_variance_)
@@ -157,10 +158,10 @@ class Fitted:
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the fitted model: (X, beta)."""
+        """Draw rows from the fitted model; return (X, beta)."""
         return self.model_.sample(n_samples, random_state)
 
-    # ------------------------------------------------------------------------------ save and load
+    # -------------------------------------------------------------------------------- save and load
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a .npz file (plain arrays and text, no pickle).
@@ -189,14 +190,14 @@ class Fitted:
 
 
 def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Return the weights of n rows as floats, or raise an error that says what is wrong with them."""
+    """Return the weights of n rows as floats, or raise ValueError if they are not possible."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, float)
     right = weight.shape == (n,) and np.isfinite(weight).all() and (weight >= 0).all()
     if not right or (weight > 0).sum() < 2:
         raise ValueError(
-            f"sample_weight must be {n} finite numbers >= 0, one for each row of X, at least two of them "
-            f"not zero; got shape {weight.shape}."
+            f"sample_weight must be {n} finite numbers >= 0, one for each row of X, at least two "
+            f"of them not zero; got shape {weight.shape}."
         )
     return weight

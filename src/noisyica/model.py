@@ -14,7 +14,7 @@ from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
 from noisyica._jax.special import LOG_2PI
 from noisyica.laws import Law
-from noisyica.posterior import chains, enumeration, evidence
+from noisyica.posterior import chains, evidence
 from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
@@ -70,14 +70,15 @@ class Model:
         noise = np.asarray(noise_variance, float)
         if noise.shape not in ((), (d,)) or not (np.isfinite(noise).all() and (noise > 0).all()):
             raise ValueError(
-                f"noise_variance must be one positive number, or {d}, one for each row of mixing; got "
-                f"{noise_variance!r}."
+                f"noise_variance must be one positive number, or {d}, one for each row of mixing; "
+                f"got {noise_variance!r}."
             )
         self.noise_variance: Any = noise if noise.ndim else float(noise)
         self.prior: Prior = to_numpy(priors.get(prior)).for_components(self.mixing.shape[1])
         if self.prior.has_offset and self.mean.any():
             raise ValueError(
-                f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean out."
+                f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean "
+                "out."
             )
 
     def __repr__(self) -> str:
@@ -87,7 +88,7 @@ class Model:
             f"noise_variance={np.mean(self.noise_variance):.4g}, prior={self.prior!r})"
         )
 
-    # ---------------------------------------------------------------------------------- simulation
+    # ----------------------------------------------------------------------------------- simulation
 
     @double_precision()
     def sample(
@@ -99,7 +100,7 @@ class Model:
         -------
         X : array (n_samples, d)
         beta : array (n_samples, p)
-            The coefficients that they were made of.
+            The coefficients of the rows.
         """
         if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
@@ -111,7 +112,7 @@ class Model:
 
     @double_precision()
     def complete_log_density(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
-        """Return log p(x, beta) of each row.
+        """Return log p(x, beta) of each row, (n,).
 
         It is the sum of the log likelihood of x given beta and the log prior density of beta.
 
@@ -123,12 +124,12 @@ class Model:
             For priors with a random offset.
         """
         DENSITY.require(self.prior)
-        residual, beta, m = self._residual(X, beta, offset)
+        residual, beta, offset = self._residual(X, beta, offset)
         terms = np.square(residual) / self.noise_variance + LOG_2PI + np.log(self.noise_variance)
         gaussian = -0.5 * np.nansum(terms, 1)  # a missing entry has no density
-        return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, m))
+        return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, offset))
 
-    # ----------------------------------------------------------------------------------- posterior
+    # ------------------------------------------------------------------------------------ posterior
 
     @double_precision()
     def posterior_sample(
@@ -165,8 +166,8 @@ class Model:
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
         if sampler not in ("gibbs", "metropolis"):
             raise ValueError(f"sampler must be 'gibbs' or 'metropolis'; got {sampler!r}.")
-        how = (int(n_draws), n_warmup, thin, sampler, _seed(random_state), verbose)
-        return chains.posterior_sample(self.parameters(), X, *how)
+        options = (int(n_draws), n_warmup, thin, sampler, _seed(random_state), verbose)
+        return chains.posterior_sample(self.parameters(), X, *options)
 
     def posterior(
         self,
@@ -186,23 +187,23 @@ class Model:
         n_draws : int
             The number of draws to keep of each chain.
         n_chains : int
-            The number of chains per row, each from a draw of its own from the prior.
+            The number of chains per row, each of which begins with another draw from the prior.
         n_warmup, thin, random_state, verbose
             As in :meth:`posterior_sample`.
 
         Returns
         -------
         posterior : noisyica.Posterior
-            Means, probabilities of being on, credible intervals, effective sample sizes, R-hat. It
-            holds all draws, in float32: for many rows take them in parts.
+            The draws, in float32, with methods for means, probabilities of being on, credible
+            intervals, effective sample sizes and R-hat. For many rows, take them in parts.
         """
         X = self.check(X)
         check_counts(n_chains=(n_chains, 1))
         seeds = check_random_state(random_state).randint(2**31 - 1, size=n_chains)
 
         def chain(seed: int) -> np.ndarray:
-            how = (n_draws, n_warmup, thin, "gibbs", seed, verbose)
-            return self.posterior_sample(X, *how).astype(np.float32)
+            options = (n_draws, n_warmup, thin, "gibbs", seed, verbose)
+            return self.posterior_sample(X, *options).astype(np.float32)
 
         return Posterior(np.stack([chain(int(seed)) for seed in seeds]))
 
@@ -222,23 +223,23 @@ class Model:
         """
         X = self.check(X)
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
-        how = (int(n_draws), n_warmup, _seed(random_state), verbose)
-        return chains.posterior_mean(self.parameters(), X, *how)
+        options = (int(n_draws), n_warmup, _seed(random_state), verbose)
+        return chains.posterior_mean(self.parameters(), X, *options)
 
     @double_precision()
     def map(self, X: Any, return_offset: bool = False, verbose: bool = True) -> Any:
         """Return the most probable coefficients of each row, (n, p).
 
-        They are the minimum of :meth:`map_objective`. Hidden scales, classes and switches are
-        maximised over with them, as in the paper. Where the discrete variables have few states, all
-        are enumerated; otherwise it is the best that a local search from many starts finds. The
-        answer is a function of the row and the model alone.
+        They minimise :meth:`map_objective`. Hidden scales, classes and switches are maximised over
+        with them, as in the paper. Where the discrete variables have few states, all are
+        enumerated; otherwise the answer is the best that a local search from many starts finds. It
+        is a function of the row and the model alone.
 
         Parameters
         ----------
         X : array (n, d)
         return_offset : bool, default=False
-            Whether to return the offsets of the rows (n,), too (zero for most priors).
+            Whether to return the offsets of the rows (n,), too; they are zero for most priors.
         verbose : bool, default=True
             Whether to show progress on a terminal when it takes more than a second.
 
@@ -256,7 +257,7 @@ class Model:
 
     @double_precision()
     def map_objective(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
-        """Return what :meth:`map` minimises, of each row (n,).
+        """Return the objective that :meth:`map` minimises, of each row (n,).
 
         It is |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost at
         their best: the paper's MAP objective, with its slips corrected and constants left out.
@@ -283,11 +284,11 @@ class Model:
         ----------
         X : array (n, d)
         n_temperatures : int, optional
-            Of annealed importance sampling; 80 by default, 200 for priors with one scale per row.
-            More temperatures make it exact faster than more particles do.
+            The number of temperatures of annealed importance sampling: by default 80, or 200 for
+            priors with one scale per row. More of them gain more accuracy than more particles.
         n_particles : int, default=32
-            Of annealed importance sampling. The standard error comes from their spread: with one
-            particle there is none.
+            The number of particles of annealed importance sampling. The standard error comes from
+            their spread: with one particle there is none.
         method : {"auto", "exact", "annealed"}, default="auto"
             "exact": all states of the discrete variables are enumerated, where these leave a closed
             form (mixtures of normals and atoms, "te"). "annealed": by annealed importance sampling.
@@ -313,38 +314,22 @@ class Model:
         check_counts(n_temperatures=(temperatures, 1), n_particles=(n_particles, 1))
         if return_std and n_particles == 1 and method == "annealed":
             raise ValueError(
-                "The standard error comes from the particles' spread: take n_particles of at least 2."
+                "The standard error comes from the particles' spread: take n_particles of at "
+                "least 2."
             )
-        if self._by_enumeration(X, method):
+        if evidence.by_enumeration(self.prior, self.mixing.shape[1], X, method):
             value = evidence.exact_log_likelihood(self.parameters(), X, verbose)
             return (value, np.zeros(len(X))) if return_std else value
-        how = (n_temperatures, n_particles, _seed(random_state), verbose)
-        value, error = evidence.annealed_log_likelihood(self.parameters(), X, *how)
+        options = (n_temperatures, n_particles, _seed(random_state), verbose)
+        value, error = evidence.annealed_log_likelihood(self.parameters(), X, *options)
         return (value, error) if return_std else value
 
-    def _by_enumeration(self, X: np.ndarray, method: str) -> bool:
-        if method not in ("auto", "exact", "annealed"):
-            raise ValueError(
-                f"method={method!r} is not known. Choose 'auto', 'exact' or 'annealed'."
-            )
-        most = enumeration.LIKELIHOOD_STATES
-        states = enumeration.count_states(self.prior, self.mixing.shape[1])
-        possible = states is not None and states <= most and not np.isnan(X).any()
-        if method == "exact" and not possible:
-            here = "no closed form" if states is None else f"{states:,}"
-            raise ValueError(
-                "method='exact' needs a prior whose discrete variables leave a closed form (mixtures of "
-                f"normals and atoms, 'te'), at most {most:,} states of them (here {here}), and no missing "
-                "values: choose 'auto' or 'annealed'."
-            )
-        return possible and method != "annealed"
-
-    # ------------------------------------------------------------------------------- common to all
+    # -------------------------------------------------------------------------------- common to all
 
     def _residual(
         self, X: Any, beta: Any, offset: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what the coefficients and offsets leave of X (NaN where it is missing), and both."""
+        """Return what coefficients and offsets leave of X (NaN where it is missing), and both."""
         X = self.check(X)
         beta = check_array(beta, dtype=np.float64, input_name="beta")
         shape = (len(X), self.mixing.shape[1])
@@ -352,13 +337,13 @@ class Model:
             raise ValueError(
                 f"beta must have shape {shape}, a row for each row of X; got {beta.shape}."
             )
-        m = np.zeros(len(X)) if offset is None else np.asarray(offset, float)
-        if m.shape != (len(X),) or (m.any() and not self.prior.has_offset):
+        offset = np.zeros(len(X)) if offset is None else np.asarray(offset, float)
+        if offset.shape != (len(X),) or (offset.any() and not self.prior.has_offset):
             raise ValueError(
-                f"offset must be {len(X)} numbers, one for each row of X, and only priors with an offset "
-                "have one."
+                f"offset must be {len(X)} numbers, one for each row of X, and only priors with an "
+                "offset have one."
             )
-        return X - self.mean - m[:, None] - beta @ self.mixing.T, beta, m
+        return X - self.mean - offset[:, None] - beta @ self.mixing.T, beta, offset
 
     def parameters(self) -> Parameters:
         """Return the parameters as the engine takes them."""
@@ -371,20 +356,21 @@ class Model:
         X = check_array(X, dtype=dtype, input_name="X", ensure_all_finite="allow-nan")
         if X.shape[1] != self.mixing.shape[0]:
             raise ValueError(
-                f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions (rows "
-                "of mixing)."
+                f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions "
+                "(rows of mixing)."
             )
         return check_observed(X)
 
 
 def check_counts(**counts: tuple[Any, int]) -> None:
-    """Raise ValueError unless each value is an integer, and not less than its least value."""
-    for name, (value, least) in counts.items():
-        if not (isinstance(value, (int, np.integer)) and value >= least):
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+    """Raise ValueError unless each value is an integer, and at least its minimum."""
+    for name, (value, minimum) in counts.items():
+        if not (isinstance(value, (int, np.integer)) and value >= minimum):
+            raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
 
 
 def _seed(random_state: RandomState) -> int:
+    """Return the random seed that ``random_state`` stands for."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 

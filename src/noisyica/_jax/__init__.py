@@ -1,4 +1,7 @@
-"""What the library adds to JAX; everything that is compiled imports this package."""
+"""Additions to JAX: compiling, precision, random numbers and special functions.
+
+All code that JAX compiles imports this package.
+"""
 
 from noisyica._jax.cache import keep_compiled_if_asked
 

@@ -13,7 +13,7 @@ Tree = TypeVar("Tree")
 
 
 def cast(tree: Tree, dtype: Any) -> Tree:
-    """Return ``tree`` (a law, a prior, a tuple of arrays) with all its leaves as arrays of ``dtype``."""
+    """Return ``tree`` (a law, a prior, a tuple of arrays) with leaves that are of ``dtype``."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
 
 
@@ -36,7 +36,7 @@ def zeros_like_shapes(shapes: Tree) -> Tree:
 
 
 def choose(condition: Any, when_true: Tree, when_false: Tree) -> Tree:
-    """Return one of two trees of the same structure, leaf by leaf, by a condition on the device."""
+    """Return one of two trees of the same structure, by a condition that JAX may trace."""
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), when_true, when_false)
 
 

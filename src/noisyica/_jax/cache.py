@@ -16,13 +16,14 @@ from pathlib import Path
 VARIABLE = "NOISYICA_CACHE"
 """The environment variable that switches the cache on ("1", or a folder) or off ("0")."""
 ON, OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+"""The values of the environment variable that switch the cache on and off."""
 MIN_COMPILE_SECONDS = 0.0
-"""Code that takes less time than this to compile is not kept; JAX's own limit is one second.
+"""The time below which compiled code is not kept; JAX's own limit is one second.
 
 A fit compiles dozens of small functions, which take most of the time that is left when only large
 ones are kept; their files are small, too."""
 MAX_BYTES = 200_000_000
-"""Beyond this size, the entries unused for longest are deleted when the cache is switched on."""
+"""The size beyond which the entries unused for longest are deleted on switching the cache on."""
 
 _ENTRY = re.compile(r".*-[0-9a-f]{64}-cache")
 _JAX_SWITCH, _JAX_FOLDER = "jax_enable_compilation_cache", "jax_compilation_cache_dir"
@@ -92,7 +93,7 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def folder_of_compiled() -> str | None:
-    """The folder that JAX keeps compiled code in at the moment, whoever has set it."""
+    """Return the folder that JAX keeps compiled code in at the moment, whoever has set it."""
     import jax
 
     return getattr(jax.config, _JAX_FOLDER) or None
@@ -105,7 +106,7 @@ def keep_compiled_if_asked() -> None:
 
 
 def _default_folder() -> Path:
-    """The folder that the environment variable names, or one in the user's folder for caches."""
+    """Return the folder of the environment variable, or one in the user's folder for caches."""
     asked = os.environ.get(VARIABLE, "")
     if asked.lower() not in ("", *ON, *OFF):
         return Path(asked).expanduser().absolute()
@@ -115,8 +116,8 @@ def _default_folder() -> Path:
     elif sys.platform == "darwin":
         caches = Path.home() / "Library" / "Caches"
     else:
-        given = os.environ.get("XDG_CACHE_HOME", "")
-        caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+        xdg_caches = os.environ.get("XDG_CACHE_HOME", "")
+        caches = Path(xdg_caches) if os.path.isabs(xdg_caches) else Path.home() / ".cache"
     return caches / "noisyica"
 
 

@@ -10,12 +10,14 @@ import jax
 import jax.numpy as jnp
 
 WIDE_VECTORS = ("xla_cpu_prefer_vector_width", 512)
-"""Draws are up to a quarter faster with vectors of 512 bits, where the processor has them.
+"""The compiler option for vectors of 512 bits, with which draws are up to a quarter faster.
 
-XLA's own choice is 256 bits."""
+XLA's own choice is 256 bits, also where the processor has wider vectors."""
 
 NO_FUSION_EMITTERS = ("xla_cpu_use_fusion_emitters", False)
-"""XLA:CPU's fusion emitters take half of the time that compiling takes."""
+"""The compiler option that switches off XLA:CPU's fusion emitters.
+
+They take half of the time that compiling takes."""
 
 
 class Compiled:
@@ -32,7 +34,7 @@ class Compiled:
         self.static_argnames = static_argnames
 
     def compiled(self, fast_compile: bool) -> Callable[..., Any]:
-        """Return the compiled function: the one that is compiled fast, or the one that runs fast."""
+        """Return the function that is compiled fast if ``fast_compile``, or else the fast one."""
         return self._compiled_fast if fast_compile else self._runs_fast
 
     @functools.cached_property
@@ -63,6 +65,7 @@ def _accepted(*options: tuple[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _knows(name: str, value: Any) -> bool:
+    """Return whether the compiler knows an option."""
     try:
         jax.jit(lambda: jnp.zeros(()), compiler_options={name: value})()
     except Exception:  # jaxlib's own error type has moved from one version to the next

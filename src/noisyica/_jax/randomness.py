@@ -14,9 +14,10 @@ Array = jax.Array
 
 
 class RowKeys(NamedTuple):
-    """The randomness of consecutive rows: each row's numbers depend on ``key`` and its number alone.
+    """The randomness of consecutive rows.
 
-    A block of rows is then only a unit of work: whatever the blocks, a row has the same numbers.
+    The random numbers of a row depend on ``key`` and on the number of the row alone, whatever the
+    block that it is in.
     """
 
     key: Array
@@ -25,9 +26,10 @@ class RowKeys(NamedTuple):
 
 
 Key = Array | RowKeys
-"""What random numbers are made from.
+"""The keys from which random numbers are made.
 
-A single key, for rows that are numbered from 0; an array of keys, one per row; or :class:`RowKeys`.
+They are a single key, for rows that are numbered from 0; an array of keys, one per row; or
+:class:`RowKeys`.
 """
 
 
@@ -59,7 +61,7 @@ def uniforms(key: Key, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[
 
 
 def _rows(key: Key, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Return the key or keys, and the number that tells one row from another under the same key."""
+    """Return the key or keys, and the numbers that tell rows apart under the same key."""
     if isinstance(key, RowKeys):
         return key.key, lax.broadcasted_iota(jnp.uint32, shape, 1) + key.first.astype(jnp.uint32)
     if key.ndim:
@@ -73,9 +75,8 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 def threefry(key0: Array, key1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
     """Hash two words with two words of key by Threefry-2x32 with 20 rounds.
 
-    (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011.) It is what ``jax.random``
-    uses, but there as a loop over whole arrays, which on the CPU takes six times as long as one
-    kernel.
+    (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011.) ``jax.random`` uses the same
+    hash, but as a loop over whole arrays, which on the CPU takes six times as long as one kernel.
     """
     keys = (key0, key1, key0 ^ key1 ^ jnp.uint32(0x1BD11BDA))
     x0, x1 = x0 + keys[0], x1 + keys[1]
@@ -99,7 +100,7 @@ def split(key: Key, count: int) -> list[Any]:
 
 
 def fold_in(key: Key, number: Any) -> Any:
-    """Return a new key of the same kind as ``key``, one for each ``number``."""
+    """Return a new key of the same kind as ``key``, a different one for each ``number``."""
     if isinstance(key, RowKeys):
         return RowKeys(jax.random.fold_in(key.key, number), key.first)
     if key.ndim:

@@ -25,16 +25,19 @@ import scipy.special
 from jax import lax
 from numpy.polynomial import Chebyshev, Polynomial, chebyshev, polynomial
 
-Q = 3.5  # where the polynomial of a given degree is most accurate (scanned from 1.5 to 4.5)
+Q = 3.5
+"""The constant q, for which the polynomial is most accurate (scanned from 1.5 to 4.5)."""
 LOG_2 = float(np.log(2.0))
 LOG_2PI = float(np.log(2 * np.pi))
 _DEGREE = {jnp.dtype("float32"): 11, jnp.dtype("float64"): 23}
-_TAIL = -4.0  # below this c / sqrt(a), draws solve for the tail rather than invert the normal cdf
+"""The degree of the polynomial P, for machine precision."""
+_TAIL = -4.0
+"""The value of c / sqrt(a) below which draws solve for the tail, not invert the normal cdf."""
 
 
 @functools.cache
 def _coefficients(dtype: jnp.dtype, derivative: int = 0) -> tuple[float, ...]:
-    """Coefficients of P (or of a derivative in tau) in powers of y = 2 tau - 1, lowest first."""
+    """Return coefficients of P or a derivative in tau, in powers of y = 2 tau - 1, lowest first."""
 
     def log_scaled_mills(y: Any) -> Any:
         tau = (y + 1) / 2
@@ -48,7 +51,7 @@ def _coefficients(dtype: jnp.dtype, derivative: int = 0) -> tuple[float, ...]:
 
 
 def _polynomial(tau: jax.Array, derivative: int = 0) -> jax.Array:
-    """P (or a derivative in tau), by Horner's rule."""
+    """Return P(tau), or a derivative in tau, by Horner's rule."""
     y = 2 * tau - 1
     coefficients = _coefficients(jnp.dtype(tau.dtype), derivative)
     value = jnp.full_like(y, coefficients[-1])
@@ -69,20 +72,20 @@ def once(x: jax.Array) -> jax.Array:
 
 
 def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x / y, for a result that is used more than once (see :func:`once`)."""
+    """Return x / y, for a result that is used more than once (see :func:`once`)."""
     return once(x * (1 / y))
 
 
 def _divide(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x / y where y > 0, else 0.
+    """Return x / y where y > 0, else 0.
 
-    So values stay finite that a caller's ``where`` will not use.
+    So the values that a caller's ``where`` will not use stay finite.
     """
     return once(jnp.where(y > 0, x * (1 / jnp.where(y > 0, y, 1.0)), 0.0))
 
 
 def log_half_line(a: jax.Array, c: jax.Array) -> jax.Array:
-    """log I(a, c); infinite where the integral diverges (a = 0 and c >= 0)."""
+    """Return log I(a, c), which is infinite where the integral diverges (a = 0 and c >= 0)."""
     root = jnp.sqrt(a)
     scale = once(Q * root + jnp.abs(c))
     log_lower = once(_polynomial(_divide(Q * root, scale)) - jnp.log(scale))  # log I(a, -|c|)
@@ -94,7 +97,7 @@ def log_half_line(a: jax.Array, c: jax.Array) -> jax.Array:
 
 
 def half_line_moments(a: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance of the law with density proportional to exp(-a t^2 / 2 + c t) on t > 0."""
+    """Return the mean and variance of the density proportional to exp(-a t^2 / 2 + c t), t > 0."""
     root = jnp.sqrt(a)
     scale = Q * root + jnp.abs(c)
     tau = _divide(Q * root, scale)
@@ -111,7 +114,7 @@ def half_line_moments(a: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def half_line_draw(u: jax.Array, a: jax.Array, c: jax.Array) -> jax.Array:
-    """The draw whose survival function is ``u``: P(t > draw) = u."""
+    """Return the draw whose survival function is ``u``: P(t > draw) = u."""
     root = jnp.sqrt(a)
     z = _divide(c, root)
     inside = once(c - _TAIL * root) > 0
@@ -133,13 +136,15 @@ def half_line_draw(u: jax.Array, a: jax.Array, c: jax.Array) -> jax.Array:
     return jnp.where(inside, bulk, t)
 
 
-_BEND = 2.5  # where the polynomial of the quantile is most accurate (scanned from -1 to 6)
+_BEND = 2.5
+"""The constant for which the polynomial of the quantile is most accurate (scanned from -1 to 6)."""
 _NEAREST, _FARTHEST = float(np.sqrt(2 * np.log(2.0))), float(np.sqrt(-2 * np.log(1e-38)))
+"""The range of r = sqrt(-2 log P(normal > z)) in which the quantile is a polynomial."""
 
 
 @functools.cache
 def _quantile_coefficients(degree: int = 9) -> tuple[float, ...]:
-    """Coefficients, lowest first, of r - z in powers of tau = (r - r0) / (r + bend).
+    """Return coefficients, lowest first, of r - z in powers of tau = (r - r0) / (r + bend).
 
     Here z > 0 and P(normal > z) = exp(-r^2 / 2).
     """
@@ -155,7 +160,7 @@ def _quantile_coefficients(degree: int = 9) -> tuple[float, ...]:
 
 
 def normal_quantile(u: jax.Array) -> jax.Array:
-    """The standard normal quantile.
+    """Return the standard normal quantile of u.
 
     Unlike erf_inv(2 u - 1) it is finite, and exact, for the smallest u. In single precision it is a
     polynomial that is good to 1e-7, and takes a fifth of the time of ``ndtri``.
@@ -174,11 +179,11 @@ def normal_quantile(u: jax.Array) -> jax.Array:
 
 
 def eliminate(W: jax.Array) -> jax.Array:
-    """L^-1 W, where the first p columns of W (p, q, ...) are L L'.
+    """Return L^-1 W, where the first p columns of W (p, q, ...) are L L'.
 
-    Left of the diagonal of those columns, there is rounding error instead of zeros. It is not done
-    by LAPACK: on XLA:CPU two batched calls at once can wait for ever, each for threads of the pool
-    that the other one holds.
+    Left of the diagonal of those columns, there is rounding error instead of zeros. This is not
+    done by LAPACK: on XLA:CPU two batched calls at once can wait for ever, each for threads of the
+    pool that the other one holds.
     """
     p = len(W)
 

@@ -1,4 +1,4 @@
-"""XLA's habits, and the tricks that get around them, each with a name and a reason."""
+"""Workarounds for the habits of XLA, each with a name and a reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 COLUMNS = 8
-"""The least number of columns of a matrix product.
+"""The minimum number of columns in a matrix product.
 
 With fewer, the last bits of XLA:CPU's product depend on the number of threads."""
 
@@ -42,8 +42,10 @@ def pad_columns(matrix: jax.Array, axis: int = -1) -> jax.Array:
 
 
 def repeat_rows(vector: jax.Array) -> jax.Array:
-    """Return a matrix of ``COLUMNS`` equal rows, for products with a vector that do not depend on
-    the number of threads."""
+    """Return a matrix of ``COLUMNS`` rows, all equal to the vector.
+
+    Products with it, unlike those with the vector, do not depend on the number of threads.
+    """
     return jnp.tile(vector, (COLUMNS, 1))
 
 

@@ -1,6 +1,12 @@
 """Learning: one loop for all algorithms, S <- S + step (S_hat - S), theta <- mstep(S).
 
+Here S are the average sufficient statistics, S_hat those of this iteration, and theta the
+parameters.
+
 ================  ==================================================================================
+``settings``      the settings of an estimator: their check, and how files hold them
+``task``          all that is decided about a fit before it begins
+``starting``      where the runs of a fit begin
 ``state``         what goes to every block of rows, what comes back, and where a run stands
 ``statistics``    sufficient statistics of the complete data, as sums over rows
 ``regression``    the regression of x on the coefficients that the statistics hold
@@ -8,11 +14,15 @@
 ``mixing``        a hidden mixing matrix: its draw and its moments
 ``expansion``     parameter expansion: the move of the coefficients after each sweep
 ``algorithms``    the algorithms as values: saem, sem, mcem, em, fam-em
-``sweepers``      who sweeps the blocks of rows, and where these are held
+``sweepers``      where the blocks of rows are held, and how they are swept
 ``loop``          the loop
+``runs``          how runs begin, and how several are stacked to advance in one compiled call
 ``truncation``    truncation on random boundaries, which a convergence theorem asks for
-``restarts``      several runs side by side, and the choice between them
+``restarts``      the choice between several starts, and between several runs
 ``convergence``   when to stop
+``watch``         progress, convergence, the callback and the checkpoint during the loop
 ``checkpoint``    a file from which an interrupted run goes on
+``outcome``       what a fit leaves: the fitted attributes and the history
+``saving``        a fitted estimator as plain arrays and text
 ================  ==================================================================================
 """

@@ -23,12 +23,14 @@ from noisyica.data.rows import fingerprint
 from noisyica.engine.convergence import Monitor
 from noisyica.engine.state import Run
 
-INTERVAL, SHARE = 0.5, 0.05
-"""The least number of seconds between two writings, and the share of the time that they may take."""
+INTERVAL = 0.5
+"""The minimum number of seconds from one writing of the file to the next."""
+SHARE = 0.05
+"""The maximum share of the time that may be spent on writing the file."""
 
 
 def identity(settings: dict[str, Any], *arrays: np.ndarray | None) -> str:
-    """Return a digest of what decides a fit, settings and data.
+    """Return a digest of the settings and the data, which together decide what a fit learns.
 
     A fit goes on only from a checkpoint with the same digest.
     """
@@ -38,41 +40,42 @@ def identity(settings: dict[str, Any], *arrays: np.ndarray | None) -> str:
 
 
 class Checkpoint:
-    """Where the runs of a fit stand, in a file that is replaced as a whole."""
+    """A file that says where the runs of a fit stand. Each writing replaces the whole file."""
 
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
         self.path, self._identity = Path(path), identity
         self._next = time.monotonic() + INTERVAL
 
     def restore(self, begun: Callable[[], Run]) -> tuple[list[Run], list[Monitor]] | None:
-        """Return the runs and their monitors where the file has them.
+        """Return the runs and their monitors from the file, or None if there is no file.
 
-        ``begun`` makes a run of the same kind, before its first iteration.
+        ``begun`` makes a run of the same kind before its first iteration, which has the right
+        structure.
         """
         if not self.path.exists():
             return None
         arrays, description = storage.read(self.path)
         if description.get("checkpoint") != self._identity:
             raise ValueError(
-                f"{self.path} belongs to a fit of other data, or with other settings: remove it, or name "
-                "another file."
+                f"{self.path} belongs to a fit of other data, or with other settings: remove it, "
+                "or name another file."
             )
         leaves, structure = jax.tree.flatten(begun()._replace(history={}))
         runs = []
         for i in range(len(description["monitors"])):
             stored = [arrays[f"{i}/position/{k}"] for k in range(len(leaves))]
             run: Run = jax.tree.unflatten(structure, stored)
-            start = f"{i}/history/"
+            prefix = f"{i}/history/"
             history = {
-                name.removeprefix(start): values
+                name.removeprefix(prefix): values
                 for name, values in arrays.items()
-                if name.startswith(start)
+                if name.startswith(prefix)
             }
             runs.append(run._replace(history=history))
-        return runs, [Monitor(**one) for one in description["monitors"]]
+        return runs, [Monitor(**fields) for fields in description["monitors"]]
 
     def save(self, runs: list[Run], monitors: list[Monitor], now: bool = False) -> None:
-        """Write where the runs stand, unless it was done a moment ago."""
+        """Write where the runs stand, unless this was done a moment ago; ``now`` always writes."""
         begun = time.monotonic()
         if begun < self._next and not now:
             return
@@ -81,7 +84,8 @@ class Checkpoint:
             position = jax.tree.leaves(run._replace(history={}))
             arrays |= {f"{i}/position/{k}": np.asarray(leaf) for k, leaf in enumerate(position)}
             arrays |= {f"{i}/history/{name}": values for name, values in run.history.items()}
-        description = {"checkpoint": self._identity, "monitors": [vars(one) for one in monitors]}
+        fields = [vars(monitor) for monitor in monitors]
+        description = {"checkpoint": self._identity, "monitors": fields}
         storage.write(self.path, arrays, description)
         end = time.monotonic()
         self._next = end + max(INTERVAL, (end - begun) / SHARE)

@@ -1,4 +1,4 @@
-"""When to stop, and how long it took: what the history of a run says about convergence."""
+"""Convergence: when a run can stop, when it had converged, and whether runs agree."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from scipy.optimize import linear_sum_assignment
 
 
 class Monitor:
-    """Stops SAEM when what its draws say no longer drifts, three looks in a row.
+    """A stopping rule for SAEM: the summaries of its draws no longer drift.
 
     Successive parameters say nothing: SAEM's steps make them move less and less whether or not they
     have arrived. The numbers that summarise each iteration's draws alone
-    (:func:`noisyica.engine.learning.signal`) are a Markov chain about what they settle at. Over the
+    (:func:`noisyica.engine.state.drift`) are a Markov chain about what they settle at. Over the
     latter part of the run since burn-in, the means of its two halves are compared in units of the
     chain's own standard deviation, which is that of the posterior. A steady drift gives 1.7 (half
     its length over its length / sqrt(12)), a chain at rest less than 1 unless its memory is as long
-    as the window.
+    as the window. A run has converged when this is below 1 at several looks one after the other.
     """
 
-    WINDOW, PATIENCE = 100, 3
+    WINDOW = 100
+    """The minimum number of iterations that are looked at; looks are a quarter of it apart."""
+    PATIENCE = 3
+    """The number of looks one after the other at which nothing drifts."""
 
     def __init__(
         self, burn_in: int, tol: float, agreed: int = 0, seen: int = 0, done: bool = False
@@ -27,7 +30,7 @@ class Monitor:
         self.done = done
 
     def converged(self, signal: np.ndarray) -> bool:
-        """Look at the signal so far, (iterations, numbers)."""
+        """Return whether a run with these summaries, (iterations, numbers), has converged."""
         now = len(signal)
         if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
             return self.done
@@ -43,10 +46,10 @@ class Monitor:
 
 
 def convergence_time(sketch: np.ndarray) -> int:
-    """The paper's t_conv: the first t after which A stays within a thousandth of where it began from where it ends.
+    """Return the paper's t_conv, the first iteration after which A stays close to where it ends.
 
-    ``sketch`` (iterations, k, p) holds projections of A on k random directions, whose size
-    estimates that of A's changes.
+    Close is within a thousandth of its first distance from there. ``sketch`` (iterations, k, p)
+    holds projections of A on k random directions, whose size estimates that of A's changes.
     """
     distance = np.sqrt(np.square(sketch - sketch[-1]).sum((1, 2)))
     farthest = np.maximum.accumulate(distance[::-1])[::-1]
@@ -54,10 +57,10 @@ def convergence_time(sketch: np.ndarray) -> int:
 
 
 def similarity(A: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
-    """|cosine| of each column of A with its match in each of the other matrices, (others, p)."""
+    """Return |cosine| of each column of A with its match in each other matrix, (others, p)."""
     unit = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-    found = []
+    cosines = []
     for B in others:
         cosine = np.abs(unit.T @ (B / np.maximum(np.linalg.norm(B, axis=0), 1e-300)))
-        found.append(cosine[linear_sum_assignment(-cosine)])
-    return np.array(found).reshape(len(others), A.shape[1])
+        cosines.append(cosine[linear_sum_assignment(-cosine)])
+    return np.array(cosines).reshape(len(others), A.shape[1])

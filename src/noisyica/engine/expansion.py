@@ -1,4 +1,4 @@
-"""Parameter expansion: how the coefficients move after each sweep, and A and the mean with them.
+"""Parameter expansion: after a sweep the coefficients move, and A and the mean with them.
 
 Where the noise is low, beta is nearly a function of x and A, and EM-like steps move A by O(sigma^2)
 only. So after each sweep the model is enlarged to x = (A R) (R^-1 beta), the likelihood of the
@@ -13,9 +13,9 @@ gradient whose zero is sought then, with at least a fifth of the step to the end
 not averaged, and would wander).
 
 For smooth laws R is any matrix. Laws with atoms or an infinite peak have no score for rotations (a
-rotation destroys zeros); theirs is a Laplace law's, which is the sparse one nearest to them, and
-since that is not the likelihood's own it is faded out during burn-in. The components' scales follow
-the law's own score to the end.
+rotation destroys zeros). They take that of a Laplace law, the sparse law nearest to them; since it
+is not the likelihood's own, it is faded out during burn-in. The components' scales follow the law's
+own score to the end.
 
 The mean crawls for the same reason: beta -> beta + delta with mean -> mean - A delta leaves x as it
 is. Where the mean is free and the law smooth, delta follows E[psi(beta)], which is zero at the
@@ -34,11 +34,11 @@ from noisyica.priors import Expansion
 Array = jax.Array
 
 LEAST_STEP = 0.2
-"""The least share of parameter expansion's step to take where A is hidden."""
+"""The minimum share of parameter expansion's step that is taken where A is hidden."""
 
 
 class Move(NamedTuple):
-    """beta -> W beta + shift."""
+    """A move of the coefficients, beta -> W beta + shift."""
 
     W: Array  # (p, p)
     shift: Array  # (p,)
@@ -52,7 +52,7 @@ def no_move(p: int) -> Move:
 def newton_rotation(
     expansion: Expansion, pull: Array, squares: Array, step: Array, rotation: Array
 ) -> Array:
-    """Return the matrix W of beta -> W beta: one damped step of relative Newton on drawn coefficients.
+    """Return the matrix W of beta -> W beta: one damped step of relative Newton on the draws.
 
     ``pull`` (p, p) is what E[psi(beta) beta'] should be off its diagonal, ``squares`` (p,) the mean
     squares of the coefficients; ``step`` scales the change of the components' scales, and
@@ -81,8 +81,10 @@ def newton_rotation(
 
 
 def location_step(expansion: Expansion, step: Array) -> Array:
-    """Return what to add to the coefficients: one damped step of Newton's method on the likelihood of
-    those drawn, E psi' being E psi^2."""
+    """Return what to add to the coefficients: one damped Newton step on the draws' likelihood.
+
+    The curvature E psi' is E psi^2.
+    """
     _, psi2, count, psi = expansion
     newton = psi / jnp.maximum(psi2, 1e-9 * count + 1e-300)
     return -jnp.clip(newton, -0.5, 0.5) * jnp.minimum(step, 0.5)

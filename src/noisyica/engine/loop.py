@@ -2,7 +2,7 @@
 
 Each turn sends the parameters to all blocks of rows (:class:`~noisyica.engine.state.Broadcast`),
 gets sums over the rows back (:class:`~noisyica.engine.state.Totals`), and updates the parameters.
-The algorithm (:mod:`noisyica.engine.algorithms`) says how the sums are had and how far a step goes.
+The algorithm (:mod:`noisyica.engine.algorithms`) computes the sums and says how far a step goes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,13 @@ from noisyica.rows.block import Block
 Array = jax.Array
 
 MIXING = 1
-"""Folded into an iteration's key for the draw of A, whose random numbers are not those of rows."""
+"""The number that is folded into an iteration's key for the draw of A.
+
+So the draw of A has other random numbers than the rows."""
 FEW_COEFFICIENTS = 2048
-"""Up to so many coefficients, compiling takes longer than learning, and is done fast."""
+"""The number of coefficients up to which code is compiled fast rather than to run fast.
+
+With so few of them, compiling takes longer than learning."""
 
 
 def step(
@@ -94,7 +98,15 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
         learnt = learnt._replace(prior=choose(early, prior, learnt.prior))
     if plan.sample_mixing:
         learnt = learnt._replace(A=A)
-    after = State(t + 1, learnt, statistics, move, drift(new), state.restart, state.restart_point)
+    after = State(
+        t=t + 1,
+        parameters=learnt,
+        statistics=statistics,
+        move=move,
+        drift=drift(new),
+        restart=state.restart,
+        restart_point=state.restart_point,
+    )
     return truncate(after, state.statistics, size) if plan.truncate else after
 
 
@@ -108,8 +120,12 @@ def _advance(
     plan: Plan,
     length: int,
 ) -> tuple[State, Chain, dict[str, Array]]:
-    """Run ``count`` <= ``length`` iterations; return the trace of each, too, in arrays of ``length``."""
-    # a trace is noted as one vector: each small array by itself would be one more thing to do
+    """Run ``count`` iterations; return the state, the chains and the trace of each iteration.
+
+    The traces are in arrays of ``length`` >= ``count`` iterations, so that one compilation serves
+    for any number of iterations.
+    """
+    # a trace is noted as one vector: each array by itself would be one more operation to run
     flat, unravel = ravel_pytree(zeros_like_shapes(jax.eval_shape(trace, state)))
     turn = functools.partial(step, InMemory(blocks), plan, constants, key)
 
@@ -130,7 +146,16 @@ def _advance(
 advance = Compiled(_advance, ("plan", "length"))
 
 
-_TOGETHER = State(None, 0, 0, 0, 0, 0, 0)  # type: ignore[arg-type]  # t is common to all runs
+_RUNS_AXIS: Any = State(
+    t=None,  # type: ignore[arg-type]  # common to all runs
+    parameters=0,  # type: ignore[arg-type]
+    statistics=0,  # type: ignore[arg-type]
+    move=0,  # type: ignore[arg-type]
+    drift=0,  # type: ignore[arg-type]
+    restart=0,  # type: ignore[arg-type]
+    restart_point=0,
+)
+"""The axis of the runs in a state that holds several runs, as ``jax.vmap`` takes it."""
 
 
 def _advance_together(
@@ -143,13 +168,19 @@ def _advance_together(
     plan: Plan,
     length: int,
 ) -> tuple[State, Chain, dict[str, Array]]:
-    """Advance several runs in one call; what is done in some iterations only stays a branch."""
+    """Advance several runs in one call.
 
-    def one(state: State, chain: Chain, key: Array) -> tuple[State, Chain, dict[str, Array]]:
-        given = (blocks, count, constants, plan, length)
-        return _advance(state, chain, key, *given)
+    The iteration is common to all runs, so that what is done in some iterations only stays a
+    branch.
+    """
 
-    together: Any = jax.vmap(one, in_axes=(_TOGETHER, 0, 0), out_axes=(_TOGETHER, 0, 0))
+    def advance_run(
+        state: State, chain: Chain, key: Array
+    ) -> tuple[State, Chain, dict[str, Array]]:
+        return _advance(state, chain, key, blocks, count, constants, plan, length)
+
+    axes = (_RUNS_AXIS, 0, 0)
+    together: Any = jax.vmap(advance_run, in_axes=axes, out_axes=axes)
     return together(states, chains, keys)
 
 
@@ -159,9 +190,9 @@ advance_together = Compiled(_advance_together, ("plan", "length"))
 def learn(
     blocks: Block, begun: list[Run], key: Array, plan: Plan, constants: Constants, max_iter: int
 ) -> Iterator[list[Run]]:
-    """Iterate until iteration ``max_iter`` from where each run stands, all runs together.
+    """Iterate from where the runs stand until iteration ``max_iter``, all runs together.
 
-    The runs are given after each chunk of iterations, about half a second of work.
+    The runs are yielded after each chunk of iterations, which is about half a second of work.
     """
     groups = grouped(begun, key)
     length, fast_compile = _chunk(blocks, begun, constants.schedule)
@@ -189,7 +220,7 @@ def learn(
 
 
 def _chunk(blocks: Block, begun: list[Run], schedule: Schedule) -> tuple[int, bool]:
-    """Return the number of iterations of a chunk, and whether to compile fast rather than run fast."""
+    """Return the number of iterations per chunk, and whether to compile fast, not to run fast."""
     count, d, size = blocks.x.shape
     p, prior = begun[0].state.parameters.A.shape[1], begun[0].state.parameters.prior
     work = count * size * (d + 30.0) * (p + 1) * max(schedule.draws) * len(begun)
@@ -198,11 +229,11 @@ def _chunk(blocks: Block, begun: list[Run], schedule: Schedule) -> tuple[int, bo
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Return the results of calls that are made at the same time."""
+    """Make the calls at the same time, each in a thread, and return their results."""
 
-    @double_precision()
-    def made(call: Callable[[], Any]) -> Any:
+    @double_precision()  # a setting of each thread
+    def result_of(call: Callable[[], Any]) -> Any:
         return jax.block_until_ready(call())
 
     with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(made, calls))
+        return list(pool.map(result_of, calls))

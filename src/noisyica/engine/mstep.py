@@ -18,8 +18,8 @@ def mstep(
 ) -> Parameters:
     """Return the parameters of maximum likelihood given the complete data's average statistics.
 
-    These are the regression of x on beta, the noise (never below ``floor``), and the prior's own
-    parameters.
+    They are A and the mean, by regression of x on beta, the noise variance (never below ``floor``),
+    and the prior's own parameters.
     """
     s = statistics
     if s.mixing is None:

@@ -14,23 +14,24 @@ from noisyica.engine.task import Task
 from noisyica.priors import Prior
 
 LEAST_KNOWN = 0.2
-"""The least share of a hidden column's mean square that its posterior mean has, where it is supported."""
+"""The share of a hidden column's mean square that its posterior mean has at least if it is kept."""
 
 
 class Record(NamedTuple):
-    """What a run recorded, in its own units, from which the history is made when it is asked for."""
+    """What a run recorded, in its own units; the history is made of it when it is asked for."""
 
     traces: dict[str, np.ndarray]
     prior: Prior
-    unit: float
+    unit: float  # of the run, in the units of X
     d: int
-    order: np.ndarray  # of the components
+    order: np.ndarray  # the numbers of the components that are kept, as they are sorted
 
 
 def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
-    """Return what a run learnt, as attributes of an estimator: components sorted, their signs fixed.
+    """Return what a run learnt, as attributes of an estimator.
 
-    With ``automatic``, components that the data do not support are dropped.
+    Components are sorted and their signs fixed. With ``automatic``, components that the data do not
+    support are dropped.
     """
     parameters: Any = task.in_units_of_x(run.state.estimate)
     unit = task.rows.unit
@@ -61,10 +62,10 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
 
 
 def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:
-    """Return which components to keep: the data switch superfluous columns of a hidden A off.
+    """Return the numbers of the components that the data support.
 
-    A column is off when its prior says all that is known of it: its posterior mean is small beside
-    its posterior spread.
+    The data switch superfluous columns of a hidden A off. A column is off when its prior says all
+    that is known of it: its posterior mean is small beside its posterior spread.
     """
     every = np.arange(len(explained))
     if mixing is None:
@@ -74,7 +75,7 @@ def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:
 
 
 def history(record: Record) -> dict[str, np.ndarray]:
-    """Return the traces in the units of X, the prior's parameters under their own names."""
+    """Return what was recorded of each iteration, in the units of X and by name."""
     traces, prior, unit, d, order = record
     noise = np.maximum(traces["noise_variance"] * unit**2, np.finfo(float).tiny)
     n_components = np.full(len(noise), traces["column_norms"].shape[1])

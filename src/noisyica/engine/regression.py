@@ -1,4 +1,4 @@
-"""The regression of x on the coefficients, from their statistics."""
+"""The regression of x on the coefficients, from sufficient statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = jax.Array
 
 
 class Equations(NamedTuple):
-    """(Co)variances of beta and x: about the mean where it is free, about zero where it is not."""
+    """Covariances of beta and x, about their means where the mean is free, otherwise about zero."""
 
     covariance: Array  # (p, p)  of beta
     cross: Array  # (d, p)  of x and beta
@@ -22,7 +22,7 @@ class Equations(NamedTuple):
 
 
 def equations(statistics: Statistics, prior: Prior, free_mean: bool) -> Equations:
-    """Return the regression's equations.
+    """Return the (co)variances that the regression of x on beta needs.
 
     With a free mean, beta^0 = 1 joins the regression (paper, appendix), which is the regression of
     the centred variables.
@@ -47,18 +47,19 @@ def residual(A: Array, regression: Equations) -> Array:
 
 
 def least_squares(covariance: Array, cross: Array, size: Array) -> Array:
-    """Return cross @ covariance^-1, with a ridge at the rounding of the float32 sums of ``size``.
+    """Return cross @ covariance^-1, the covariance with a small ridge on its diagonal.
 
-    Few rows leave the covariance singular.
+    Few rows leave the covariance singular. The ridge is as large as the rounding error of float32
+    sums of ``size`` (p,).
     """
     # the inverse of a small matrix, then XLA's product: LAPACK's solver for many right sides starts
     # threads of its own
     return cross @ _inverse(covariance + jnp.diag(1e-6 * size + 1e-300))
 
 
-# Several runs at once make batches of matrices, and on XLA:CPU two batched calls of LAPACK at once
-# can wait for ever, each for threads of the pool that the other one holds: so one matrix after the
-# other.
+# Several runs at once make batches of matrices. On XLA:CPU two batched calls of LAPACK at the same
+# time can wait for ever, each for threads of the pool that the other one holds. So the matrices of
+# a batch are decomposed one after the other.
 
 
 @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]

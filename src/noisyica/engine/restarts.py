@@ -1,4 +1,4 @@
-"""Where to start, and which of several runs to keep: both by the likelihood of some rows."""
+"""The choice between several starts, and between several runs, by the likelihood of some rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from noisyica.rows.block import Block
 
 Array = jax.Array
 Score = Callable[[Parameters], float]
-"""The mean log likelihood of some rows, up to a constant."""
+"""A function that gives the mean log likelihood of some rows, up to a constant."""
 
 SHORT_RUN = 60
-"""The number of iterations after which starts are compared."""
+"""The number of iterations of the short runs by which starts are compared."""
 
 
 def best_start(
@@ -46,9 +46,9 @@ def best_start(
 
 
 def best_run(runs: list[Run], score: Score) -> int:
-    """Return which run has the greatest likelihood.
+    """Return the number of the run of greatest likelihood.
 
-    It is worked out once for runs that agree: it takes as long as a tenth of a run.
+    The likelihood is computed once for runs that agree: it takes as long as a tenth of a run.
     """
     scores: list[float] = []
     for i, run in enumerate(runs):
@@ -62,11 +62,11 @@ def best_run(runs: list[Run], score: Score) -> int:
     return int(np.nanargmax(scores))
 
 
-def _agree(one: Parameters, other: Parameters) -> bool:
-    """Return whether two runs have the same components, up to order and sign, and the same noise."""
-    values = [np.asarray(value) for value in (one.A, other.A, one.sigma2, other.sigma2)]
+def _agree(first: Parameters, second: Parameters) -> bool:
+    """Return whether two runs have the same noise and the same components, up to order and sign."""
+    values = [np.asarray(value) for value in (first.A, second.A, first.sigma2, second.sigma2)]
     if not all(np.isfinite(value).all() for value in values):
         return False
-    A, B, noise, other_noise = values
-    close = np.abs(np.log(noise / other_noise)).max() < 0.01
+    A, B, noise, second_noise = values
+    close = np.abs(np.log(noise / second_noise)).max() < 0.01
     return bool(close) and bool(similarity(A, [B]).min() > 0.999)

@@ -1,4 +1,4 @@
-"""Runs: how they begin, how several are stacked to advance in one compiled call, and their records."""
+"""Runs: how they begin, how several advance in one compiled call, and what they recorded."""
 
 from __future__ import annotations
 
@@ -50,25 +50,26 @@ def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constant
 def _statistics_and_drift(
     parameters: Parameters, blocks: Block, chains: Chain, plan: Plan
 ) -> tuple[Statistics, Array]:
-    """Return statistics as iterations make them; it is never run, but tells their shapes."""
+    """Return statistics as iterations make them. It is only asked for shapes, and never run."""
     block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
     statistics = collect(parameters.prior, chain.latent, block)
     if plan.sample_mixing:
-        one = jnp.ones(())
-        draw = draw_mixing(jax.random.key(0), statistics, parameters, one, plan.free_mean)
+        count = jnp.ones(())
+        draw = draw_mixing(jax.random.key(0), statistics, parameters, count, plan.free_mean)
         statistics = statistics._replace(mixing=draw[1])
     return statistics, drift(statistics)
 
 
-_statistics = jax.jit(_statistics_and_drift, static_argnames="plan")  # shapes are worked out once
+_statistics = jax.jit(_statistics_and_drift, static_argnames="plan")  # jit remembers the shapes
 
 
 def grouped(begun: list[Run], key: Array) -> list[Group]:
     """Put runs into groups, each of which advances in one compiled call.
 
-    On the CPU several runs go in two calls at the same time, whatever the number of cores (rounding
-    may depend on it): small arrays keep one core busy at best. Both calls have as many runs, so
-    that one compilation serves: the last run may be there twice.
+    On the CPU four runs or more are made in two calls at the same time, since small arrays keep one
+    core busy at best. This does not depend on the number of cores, since rounding may depend on the
+    grouping. Both groups have the same number of runs, so that one compilation serves: the last run
+    may be there twice.
     """
     count = len(begun)
     keys = [key, *jax.random.split(jax.random.fold_in(key, 1), count - 1)]
@@ -96,12 +97,13 @@ class Group:
     def note(self, state: State, chains: Chain, traces: dict[str, Array], count: int) -> None:
         """Take note of where the runs stand after ``count`` iterations, and of these iterations."""
         self.position = (state, chains)
-        single = self.count == 1
         record = {name: np.asarray(trace) for name, trace in traces.items()}
-        self._record({k: v[None] if single else v for k, v in record.items()}, count)
+        if self.count == 1:
+            record = {name: trace[None] for name, trace in record.items()}
+        self._record(record, count)
 
     def _record(self, record: dict[str, np.ndarray], count: int) -> None:
-        """Add the first ``count`` iterations of a record, (runs, iterations, ...), to the history."""
+        """Add the first ``count`` iterations of a record (runs, iterations, ...) to the history."""
         done = self._done
         for name, new in record.items():
             kept = self._history.get(name, new[:, :0])
@@ -114,25 +116,28 @@ class Group:
 
     def runs(self) -> list[Run]:
         """Return the runs one by one."""
-        return [
-            Run(
-                *position, {name: values[i, : self._done] for name, values in self._history.items()}
-            )
-            for i, position in enumerate(self._positions())
-        ]
+
+        def history(i: int) -> dict[str, np.ndarray]:
+            return {name: values[i, : self._done] for name, values in self._history.items()}
+
+        return [Run(*position, history(i)) for i, position in enumerate(self._positions())]
 
     def _positions(self) -> list[tuple[State, Chain]]:
+        """Return the state and the chains of each run."""
         state, chains = self.position
         if self.count == 1:
             return [(state, chains)]
         t: Any = ()  # common to all runs
         stacked = jax.tree.map(np.asarray, (state._replace(t=t), chains))
-        alone = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(self.count)]
-        return [(one._replace(t=state.t), own_chains) for one, own_chains in alone]
+        parts = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(self.count)]
+        return [(run_state._replace(t=state.t), run_chains) for run_state, run_chains in parts]
 
 
 def _stacked(begun: list[Run]) -> tuple[State, Chain]:
-    """Return where runs stand, along a leading axis where there are several; t is common to all."""
+    """Return the states and chains of several runs along a leading axis; t is common to all runs.
+
+    Where there is one run, there is no such axis.
+    """
     first = begun[0]
     if len(begun) == 1:
         return first.state, first.chains

@@ -72,6 +72,6 @@ def unpack(
     return settings, attributes
 
 
-def _named(arrays: dict[str, np.ndarray], start: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names begin with ``start``, by the rest of their names."""
-    return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+def _named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin with ``prefix``, by the rest of their names."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""The settings of an estimator: what they may be, and how files hold them."""
+"""The settings of an estimator: their check, and how files hold them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 _PASSING = ("verbose", "checkpoint", "transform_algorithm")
-"""Settings that do not change where a run goes."""
+"""The settings that do not change what is learnt."""
 
 
 class Settings(Protocol):
@@ -69,7 +69,8 @@ def check_settings(settings: Any) -> None:
     two = isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws))
     if not (_is_count(draws) or two):
         raise ValueError(
-            f"n_draws must be an integer of at least 1, or two of them (first and last); got {draws!r}."
+            "n_draws must be an integer of at least 1, or two of them (first and last); got "
+            f"{draws!r}."
         )
     priors.get(settings.prior)
     if isinstance(settings.init, str) and settings.init not in starts.METHODS:
@@ -80,7 +81,8 @@ def check_settings(settings: Any) -> None:
         )
     if settings.callback is not None and not callable(settings.callback):
         raise TypeError(
-            f"callback must be a function of the iteration and the model; got {settings.callback!r}."
+            "callback must be a function of the iteration and the model; got "
+            f"{settings.callback!r}."
         )
     for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
         value = getattr(settings, name)
@@ -90,6 +92,7 @@ def check_settings(settings: Any) -> None:
 
 
 def _check_n_components(n: Any) -> None:
+    """Raise an error unless n is a positive integer or "auto"."""
     if isinstance(n, str) or n is None:
         if n != "auto":
             raise ValueError(f"n_components must be a positive integer or 'auto'; got {n!r}.")
@@ -102,6 +105,7 @@ def _check_n_components(n: Any) -> None:
 
 
 def _is_count(value: Any) -> bool:
+    """Return whether the value is an integer of at least 1."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
@@ -143,6 +147,6 @@ def from_plain_settings(plain: dict[str, Any], init: np.ndarray | None) -> dict[
 
 
 def deciding_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Return the settings that decide where a run goes, as JSON can hold them, and ``init``."""
+    """Return the settings that decide what is learnt, as JSON can hold them, and ``init``."""
     plain, init = plain_settings(settings)
     return {name: value for name, value in plain.items() if name not in _PASSING}, init

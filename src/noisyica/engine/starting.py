@@ -1,4 +1,4 @@
-"""Where the runs of a fit begin: the last fit, the best of what ``init`` says, random rotations."""
+"""Where the runs of a fit begin: at the last fit, the best start of ``init``, or at random."""
 
 from __future__ import annotations
 
@@ -32,14 +32,20 @@ def all_starts(settings: Settings, task: Task, last: LastFit | None) -> list[Par
     if warm and last is not None and last.parameters.A.shape[1] == task.p:
         first = warm
     else:
-        candidates = _candidates(settings, task)
-        given = (task.blocks, candidates, task.key, task.plan, task.constants, task.score)
-        first = [best_start(*given), *warm]
+        best = best_start(
+            blocks=task.blocks,
+            starts=_candidates(settings, task),
+            key=task.key,
+            plan=task.plan,
+            constants=task.constants,
+            score=task.score,
+        )
+        first = [best, *warm]
     return first + [_start(task, "rotation") for _ in range(settings.n_init - 1)]
 
 
 def _candidates(settings: Settings, task: Task) -> list[Parameters]:
-    """Return the parameters to start from, or several to choose among."""
+    """Return the starts that ``init`` stands for, among which to choose."""
     if isinstance(settings.init, str):
         methods = task.prior.starts if settings.init == "auto" else (settings.init,)
         return [_start(task, method) for method in methods]
@@ -53,16 +59,17 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
 
 
 def _start(task: Task, method: str) -> Parameters:
+    """Return the parameters to start from by one of the methods of :mod:`noisyica.rows.starts`."""
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         A, noise = starts.start(task.sample, task.p, task.prior, method, task.rng)
     return task.zeros._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
 
 
 def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
-    """Return where the last fit ended, if a run can begin there; a list of at most one.
+    """Return a list of the parameters of the last fit, or an empty one if no run can begin there.
 
-    Where it had fewer components, the others come from what it leaves of X. A prior that is asked
-    for anew begins anew.
+    Where it had fewer components, the others come from what it leaves of X. The prior is the one
+    that the last fit learnt only if that fit began with the same prior as this one.
     """
     prior, unit, p = task.prior, task.rows.unit, task.p
     values: Any = last.parameters
@@ -74,18 +81,18 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
         mean = np.zeros_like(mean)
     if not task.plan.diagonal:
         noise = noise.mean()
-    go_on = last.first_prior is not None and _same(last.first_prior, prior.rescaled(1 / unit))
+    keep = last.first_prior is not None and _same(last.first_prior, prior.rescaled(1 / unit))
     if A.shape[1] < p:
         with threadpool_limits(limits=1):
             A = starts.extended(task.sample - mean, A, p, np.sqrt(prior.variance()))
-        # or some components would have parameters of their own, and others not
-        go_on = go_on and learnt.n_parameters == prior.n_parameters
-    values = (A, mean, noise, learnt.rescaled(unit) if go_on else prior)
+        # otherwise some components would have parameters of their own, and others not
+        keep = keep and learnt.n_parameters == prior.n_parameters
+    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior)
     return [cast(Parameters(*values), float)]
 
 
-def _same(one: Prior, other: Prior) -> bool:
+def _same(first: Prior, second: Prior) -> bool:
     """Return whether two priors are of the same kind and have the same parameters."""
-    leaves, others = jax.tree.leaves(one), jax.tree.leaves(other)
-    same = bool(jax.tree.structure(one) == jax.tree.structure(other))  # type: ignore[operator]
-    return same and all(np.array_equal(x, y) for x, y in zip(leaves, others, strict=True))
+    same_kind = bool(jax.tree.structure(first) == jax.tree.structure(second))  # type: ignore[operator]
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    return same_kind and all(np.array_equal(x, y) for x, y in pairs)

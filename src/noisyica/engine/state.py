@@ -20,7 +20,7 @@ Array = jax.Array
 
 
 class Plan(NamedTuple):
-    """What is compiled in: the algorithm and the kind of model. It does not change during a run."""
+    """The algorithm and the kind of model, for which code is compiled. It is fixed during a run."""
 
     algorithm: Algorithm
     free_mean: bool  # whether the mean is learnt
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How the steps of the iterations go.
+    """The size of SAEM's steps and the number of MCEM's sweeps, as functions of the iteration.
 
     SAEM's step is 1 for ``burn_in`` iterations and then (t - burn_in + 1)^-kappa. The number of
     sweeps per iteration of MCEM grows evenly from the first of ``draws`` to the last, at iteration
@@ -54,36 +54,36 @@ class Schedule(NamedTuple):
         return jnp.round(grown).astype(int)
 
     def coarse_rotation(self, t: Array) -> Array:
-        """Return how much to take of a rotation that is not the likelihood's own.
+        """Return the share to take of a rotation that does not follow the likelihood itself.
 
-        It fades out by the end of burn-in.
+        It falls to zero by the end of burn-in.
         """
         return 0.4 * jnp.maximum(1 - t / jnp.maximum(self.burn_in, 1), 0.0)
 
 
 class Constants(NamedTuple):
-    """Numbers that do not change during a run and are not compiled in."""
+    """Numbers that are fixed during a run; the compiled code serves for any values of them."""
 
-    n_rows: Any  # how many rows the rows count for
-    floor: Any  # the least noise variance that can be told from rounding
+    n_rows: Any  # the total weight of the rows
+    floor: Any  # the minimum noise variance that can be told from rounding
     schedule: Schedule
 
 
 class Broadcast(NamedTuple):
-    """What goes to every block of rows: O(d p + p^2), and never as much as the rows."""
+    """What is sent to every block of rows: O(d p + p^2) numbers, whatever the number of rows."""
 
-    t: Array
-    key: Array
+    t: Array  # the iteration
+    key: Array  # the random key of the iteration
     n_sweeps: Array
     parameters: Parameters
-    move: Move  # of the coefficients, which the last iteration decided and the sweep begins with
-    restart: Array  # whether the chains return to where the run began (truncation)
+    move: Move  # of the coefficients: the last iteration decided it, and the sweep begins with it
+    restart: Array  # whether the chains return to their restart points (truncation)
 
 
 class Totals(NamedTuple):
-    """What comes from every block of rows: raw sums, which add."""
+    """What comes back from a block of rows: sums over its rows. Those of blocks can be added."""
 
-    weight: Array  # of the rows
+    weight: Array  # the total weight of the rows
     statistics: Statistics
     expansion: Any = None  # noisyica.priors.Expansion, where the algorithm asks for it
 
@@ -105,7 +105,7 @@ class Chain(NamedTuple):
 
 
 class RestartPoint(NamedTuple):
-    """Where a truncated run returns to, and how often it did."""
+    """Where a truncated run returns to, and how often it has returned."""
 
     returns: Array
     parameters: Parameters
@@ -113,13 +113,13 @@ class RestartPoint(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a run stands, but for the chains of its rows."""
+    """Where a run stands, apart from the chains of its rows."""
 
-    t: Array
+    t: Array  # the number of iterations that are done
     parameters: Parameters
-    statistics: Statistics
-    move: Move
-    drift: Array  # what this iteration's draws alone say: stationary once the parameters are
+    statistics: Statistics  # averaged over iterations as the algorithm has it
+    move: Move  # of the coefficients, with which the next sweep begins
+    drift: Array  # a summary of this iteration's draws alone: stationary once the parameters are
     restart: Array  # whether the last iteration ended outside of its boundary
     restart_point: Any = None  # RestartPoint, where statistics are truncated
 
@@ -150,12 +150,12 @@ def drift(statistics: Statistics) -> Array:
 
 
 def sketch(d: int) -> np.ndarray:
-    """Return random directions (4, d): projections on them tell cheaply whether, and how far, A moves."""
+    """Return four random directions, (4, d): projections on them tell cheaply how far A moves."""
     return np.random.RandomState(0).normal(size=(4, d))
 
 
 def trace(state: State) -> dict[str, Array]:
-    """Return what the history records of each iteration."""
+    """Return what the history records of the iteration that has just ended, by name."""
     parameters = state.estimate
     values: dict[str, Any] = {
         "noise_variance": parameters.sigma2.mean(),

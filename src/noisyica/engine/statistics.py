@@ -19,7 +19,7 @@ Array = jax.Array
 
 
 class Mixing(NamedTuple):
-    """What is averaged of a hidden A: its moments given beta, and what they leave of x."""
+    """Statistics of a hidden A: its moments given beta, and the residual of x."""
 
     mean: Array  # (d, p)  E[A]
     square: Array  # (d, p)  E[A^2], entry by entry
@@ -28,7 +28,7 @@ class Mixing(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Sums or averages over the rows, [.] in the paper's appendix.
+    """Sufficient statistics: sums or averages over the rows, [.] in the paper's appendix.
 
     m is the random offset of priors that have one.
     """
@@ -88,13 +88,19 @@ def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
 
 
 def rotate(statistics: Statistics, W: Array) -> Statistics:
-    """Return the statistics after beta -> W beta; the prior's own are left to the next draws."""
+    """Return the statistics after beta -> W beta.
+
+    The prior's own statistics are not changed: the next draws will renew them.
+    """
     s = statistics
     return s._replace(b=W @ s.b, bb=W @ s.bb @ W.T, xb=s.xb @ W.T, mb=W @ s.mb)
 
 
 def shift(statistics: Statistics, delta: Array) -> Statistics:
-    """Return the statistics after beta -> beta + delta; the prior's own are left to the next draws."""
+    """Return the statistics after beta -> beta + delta.
+
+    The prior's own statistics are not changed: the next draws will renew them.
+    """
     s = statistics
     mixing = s.mixing
     if mixing is not None:

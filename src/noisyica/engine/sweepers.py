@@ -1,6 +1,6 @@
-"""Who sweeps the blocks of rows, and where these are held.
+"""Sweepers: where the blocks of rows are held, and how they are swept.
 
-:func:`sweep_block` is the only code of the loop that costs as much as there are rows. A sweeper
+:func:`sweep_block` is the only part of the loop whose cost grows with the number of rows. A sweeper
 calls it for all blocks, and adds up what comes back in the order of the blocks: so neither threads
 nor workers change the sums.
 """
@@ -28,14 +28,14 @@ Array = jax.Array
 def sweep_block(
     plan: Plan, sent: Broadcast, block_and_chain: tuple[Block, Chain]
 ) -> tuple[Chain, Totals]:
-    """Carry out what the last iteration decided for a block of rows, then its part of this iteration."""
+    """Apply the last iteration's move to a block of rows, then do its part of this iteration."""
     block, chain = block_and_chain
     chain = _up_to_date(plan, sent, chain)
     return plan.algorithm.expectation(plan, sent, block, chain)
 
 
 def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
-    """Return the chain after the move of the coefficients, or at the point where it starts again."""
+    """Return the chain after the move of the coefficients, or at its restart point."""
     prior: Any = sent.parameters.prior
 
     def moved(latent: Any) -> Any:
@@ -62,22 +62,21 @@ class InMemory(NamedTuple):
     def sweep(self, plan: Plan, sent: Broadcast, chains: Chain) -> tuple[Chain, Totals]:
         """Sweep all blocks; return the new chains, and the sums over all rows."""
         pairs = (self.blocks, chains)
-        sweep_one = functools.partial(sweep_block, plan, sent)
+        sweep = functools.partial(sweep_block, plan, sent)
         if len(self.blocks.weight) == 1:
-            chain, totals = sweep_one(
-                jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), pairs)
-            )
+            only_pair = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), pairs)
+            chain, totals = sweep(only_pair)
             return jax.tree.map(lambda leaf: leaf[None], chain), totals
-        chains, parts = lax.map(sweep_one, pairs)
+        chains, parts = lax.map(sweep, pairs)
         return chains, jax.tree.map(lambda leaf: leaf.sum(0), parts)
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
         """Return the chains before the first iteration. Nothing here is compiled.
 
-        They begin with the coefficients that a normal prior would give. Sweeps from zeros would let
-        the first components take what belongs to the others wherever columns are nearly parallel,
-        as those of independent components are when one direction has most of the variance; and
-        learning from that goes astray.
+        They begin with the coefficients that a normal prior would give. Where columns of A are
+        nearly parallel, as they are when one direction has most of the variance, sweeps from zeros
+        would let the first components take what belongs to the others, and learning would go
+        astray.
         """
         count, d, n = self.blocks.x.shape
         prior, x = parameters.prior, self.blocks.x
@@ -86,9 +85,8 @@ class InMemory(NamedTuple):
             prior.zeros(parameters.A.shape[1], n, plan.dtype),
         )
         offset = np.zeros((count, 1))
-        if (
-            prior.has_offset
-        ):  # the prior's offsets may be far from the data: begin with the rows' means
+        if prior.has_offset:
+            # the prior's offsets may be far from the data: begin with the rows' means
             offset = np.asarray(x).mean(1)
             latent = prior.with_offset(latent, offset)
         beta = _linear_estimate(x, to_numpy(parameters), offset, plan.dtype)

@@ -1,4 +1,4 @@
-"""A fit before it begins: the rows in units of their own, and all that is decided from them."""
+"""A fit before it begins: the rows, centred and scaled, and all that is decided from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCORED_ROWS = 512
 """The number of rows by whose likelihood starts and runs are compared."""
 
 ROUNDING = {"float32": 1e-7, "float64": 1e-13}
-"""The least share of the mean square of x that a noise variance can be told from rounding by."""
+"""The minimum noise variance that can be told from rounding, as a share of x's mean square."""
 
 
 class Task(NamedTuple):
@@ -34,7 +34,7 @@ class Task(NamedTuple):
     rows: Rows
     summary: Summary
     blocks: Block
-    sample: Any  # some rows, without missing entries: what starts are made of, until they are
+    sample: Any  # rows, missing entries filled in, that starts are made of; None once they are made
     scored: np.ndarray  # the rows by whose likelihood starts and runs are compared
     prior: Prior
     p: int
@@ -45,12 +45,12 @@ class Task(NamedTuple):
 
     @property
     def zeros(self) -> Parameters:
-        """Parameters of the right shapes."""
+        """Parameters of the right shapes: A and the mean are zero, the noise variance is 1."""
         values: Any = (np.zeros((self.rows.d, self.p)), np.zeros(self.rows.d), 1.0, self.prior)
         return cast(Parameters(*values), float)
 
     def score(self, parameters: Parameters) -> float:
-        """Return the mean log likelihood of some rows, up to a constant."""
+        """Return the mean log likelihood of the rows ``scored``, up to a constant."""
         if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):
             return -np.inf  # learning broke down
         parameters = cast(to_numpy(parameters)._replace(tau2=None), float)
@@ -61,9 +61,8 @@ class Task(NamedTuple):
         values: Any = to_numpy(parameters)
         A, mean, sigma2, prior, _ = values
         unit = self.rows.unit
-        noise = np.maximum(
-            sigma2 * unit**2, np.finfo(float).tiny
-        )  # squares of tiny units underflow
+        # squares of tiny units underflow
+        noise = np.maximum(sigma2 * unit**2, np.finfo(float).tiny)
         centre = self.rows.centre + mean * unit
         converted: Any = (A * unit, centre, noise, prior.rescaled(1 / unit))
         return Parameters(*converted)
@@ -73,7 +72,7 @@ _SCORE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 
 
 def prepare(settings: Settings, rows: Rows) -> Task:
-    """Centre and scale the rows, put them on the device, and decide what the settings leave open."""
+    """Centre and scale the rows, put them on the device, and decide what settings leave open."""
     prior = priors.get(settings.prior)
     if settings.mean == "shift":
         prior = prior.shifted()
@@ -84,8 +83,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     prior = to_numpy(prior).rescaled(rows.unit)
     rng = check_random_state(settings.random_state)
     key = jax.random.key(rng.randint(2**31 - 1))
-    whole = _whole(rows)
-    p = _number_of_components(settings, rows, summary, whole)
+    all_rows = _all_rows(rows)
+    p = _number_of_components(settings, rows, summary, all_rows)
     share = rows.share
     resampled = None if share is None else rng.choice(rows.n, min(rows.n, starts.MAX_ROWS), p=share)
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
@@ -97,7 +96,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         rows=rows,
         summary=summary,
         blocks=blocks,
-        sample=_sample(rows, whole, resampled, rng),
+        sample=_sample(rows, all_rows, resampled, rng),
         scored=rows.chosen(scored),
         prior=prior,
         p=p,
@@ -109,12 +108,13 @@ def prepare(settings: Settings, rows: Rows) -> Task:
 
 
 def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
+    """Return the algorithm and the kind of model that the settings stand for."""
     draws = number_of_draws(settings)
     algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
     return Plan(
         algorithm=algorithm,
         free_mean=free_mean,
-        # those that draw nothing have no draws of A, either: they are maximum likelihood
+        # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
         sample_mixing=settings.mixing_prior == "normal" and algorithm.stochastic,
         diagonal=settings.noise == "diagonal",
         truncate=bool(settings.boundaries),
@@ -123,6 +123,7 @@ def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
 
 
 def _constants(settings: Settings, rows: Rows, blocks: Block) -> Constants:
+    """Return the numbers that are fixed during a run."""
     mean_square = float(np.asarray(blocks.sum_xx).sum()) / (rows.n * rows.d)
     burn_in = round(settings.burn_in * settings.max_iter)
     draws = number_of_draws(settings) if settings.algorithm == "mcem" else (1, 1)
@@ -133,31 +134,39 @@ def _constants(settings: Settings, rows: Rows, blocks: Block) -> Constants:
     )
 
 
-def _whole(rows: Rows) -> np.ndarray | None:
-    """Return all rows without missing entries, if there are few enough."""
+def _all_rows(rows: Rows) -> np.ndarray | None:
+    """Return all rows, their missing entries filled in, or None if there are too many."""
     return starts.fill(rows.standardised(0, rows.n)) if rows.n <= starts.MAX_ROWS else None
 
 
 def _sample(
-    rows: Rows, whole: np.ndarray | None, resampled: np.ndarray | None, rng: np.random.RandomState
+    rows: Rows,
+    all_rows: np.ndarray | None,
+    resampled: np.ndarray | None,
+    rng: np.random.RandomState,
 ) -> np.ndarray:
-    """Return the rows that starts are made of, which know no weights: a bounded number of them."""
-    if whole is not None:
-        return whole if resampled is None else whole[resampled]
+    """Return the rows that starts are made of, at most ``starts.MAX_ROWS``.
+
+    Starts take no weights. Where rows have weights, ``resampled`` are the numbers of rows that were
+    drawn by them.
+    """
+    if all_rows is not None:
+        return all_rows if resampled is None else all_rows[resampled]
     if resampled is None:
         resampled = rng.choice(rows.n, starts.MAX_ROWS, replace=False)
     return starts.fill(rows.chosen(resampled))
 
 
 def _number_of_components(
-    settings: Settings, rows: Rows, summary: Summary, whole: np.ndarray | None
+    settings: Settings, rows: Rows, summary: Summary, all_rows: np.ndarray | None
 ) -> int:
+    """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
         return int(settings.n_components)
-    if whole is not None:
-        return starts.count_above_noise(starts.principal(whole)[0], *whole.shape)
+    if all_rows is not None:
+        return starts.count_above_noise(starts.principal(all_rows)[0], *all_rows.shape)
     if summary.missing or rows.d > starts.MAX_COLUMNS:
-        some = np.random.RandomState(0).choice(rows.n, starts.MAX_ROWS, replace=False)
-        part = starts.fill(rows.chosen(some))
-        return starts.count_above_noise(starts.principal(part)[0], *part.shape)
+        numbers = np.random.RandomState(0).choice(rows.n, starts.MAX_ROWS, replace=False)
+        some_rows = starts.fill(rows.chosen(numbers))
+        return starts.count_above_noise(starts.principal(some_rows)[0], *some_rows.shape)
     return starts.count_above_noise(starts.principal_variances(rows), rows.n, rows.d)

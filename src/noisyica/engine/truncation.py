@@ -1,4 +1,4 @@
-"""Truncation on random boundaries, with which SAEM converges in theory.
+"""Truncation on random boundaries, which the theorem on SAEM's convergence asks for.
 
 A run whose statistics leave a ball, or jump, returns to where its first iteration ended, and the
 ball doubles (Allassonniere, Kuhn and Trouve, 2010). In practice the boundary is hardly ever met.
@@ -20,9 +20,10 @@ Array = jax.Array
 
 
 def truncate(state: State, before: Statistics, step: Array) -> State:
-    """Return the state, or the restart point if the statistics left the boundary or jumped too far.
+    """Return the state, or the restart point if the statistics left their ball or jumped.
 
-    A jump is a change of more than ten times the statistics' size, less as steps fall.
+    A jump is a change of more than ten times the statistics' size, times the square root of the
+    step.
     """
     first = state.t == 1
     here = RestartPoint(state.restart_point.returns, state.parameters, state.statistics)
@@ -41,5 +42,6 @@ def truncate(state: State, before: Statistics, step: Array) -> State:
 
 
 def _norm(tree: Any) -> Array:
+    """Return the Euclidean norm of all numbers of a tree of arrays."""
     squares = (jnp.square(leaf).sum() for leaf in jax.tree.leaves(tree))
     return jnp.sqrt(sum(squares, jnp.zeros(())))

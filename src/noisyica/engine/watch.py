@@ -1,4 +1,4 @@
-"""What watches over the runs of a fit: progress, convergence, the callback and the checkpoint."""
+"""The watch over the runs of a fit: progress, convergence, the callback and the checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from noisyica.progress import Reporter
 
 
 class Watch:
-    """A context manager around the loop.
+    """A context manager around the loop that watches over the runs of a fit.
 
     It ends an interrupted loop without an error where something was learnt already, and leaves the
     checkpoint up to date.
@@ -92,11 +92,11 @@ class Watch:
         return True
 
     def _note(self) -> str:
-        """Return what progress says of the first run: the noise and the prior's single numbers."""
+        """Return a text on the first run: the noise, and the prior's scalar parameters."""
         parameters = self._task.in_units_of_x(self.runs[0].state.estimate)
-        known: dict[str, Any] = {"noise variance": np.mean(parameters.sigma2)}
-        known |= {k: v for k, v in parameters.prior.parameters.items() if np.size(v) == 1}
-        return ", ".join(f"{name} {np.asarray(value).item():.4g}" for name, value in known.items())
+        shown: dict[str, Any] = {"noise variance": np.mean(parameters.sigma2)}
+        shown |= {k: v for k, v in parameters.prior.parameters.items() if np.size(v) == 1}
+        return ", ".join(f"{name} {np.asarray(value).item():.4g}" for name, value in shown.items())
 
     def _check_alive(self) -> None:
         """Raise ValueError if learning broke down in all runs."""
@@ -109,7 +109,7 @@ class Watch:
         dtype, p = self._task.plan.dtype, self._task.p
         other = ", or dtype='float64'" if dtype == "float32" else ""
         raise ValueError(
-            f"Learning broke down before iteration {int(self.runs[0].state.t)}: {p} components are more "
-            f"than these data determine with dtype={dtype!r}, and became copies of each other. Take fewer "
-            f"components{other}."
+            f"Learning broke down before iteration {int(self.runs[0].state.t)}: {p} components are "
+            f"more than these data determine with dtype={dtype!r}, and became copies of each "
+            f"other. Take fewer components{other}."
         )

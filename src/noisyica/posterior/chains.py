@@ -23,12 +23,12 @@ Array = jax.Array
 ROWS_AT_A_TIME = 4096
 """The maximum number of rows that are sampled at a time."""
 SWEEP = "float32"
-"""The precision of the posterior's sweeps."""
+"""The dtype of the posterior's sweeps."""
 
 Summary = Callable[[Parameters, Any, Channel, Block, Any], Any]
-"""What is averaged over draws.
+"""A function that is summed over draws.
 
-It is a function of the parameters, the latent variables, the channel, the rows, and what else it
+Its arguments are the parameters, the latent variables, the channel, the rows, and what else it
 needs.
 """
 
@@ -48,8 +48,8 @@ def posterior_sample(
     draws = []
     for block, part in blocks(X, verbose):
         keys = RowKeys(key, block.first)
-        how = (n_warmup, thin, None, n_draws, sampler, True, coefficients)
-        kept = _compiled(parameters)(parameters, block, keys, *how)[1]
+        options = (n_warmup, thin, None, n_draws, sampler, True, coefficients)
+        kept = _compiled(parameters)(parameters, block, keys, *options)[1]
         draws.append(np.asarray(kept)[:, :, : len(part)].transpose(0, 2, 1))
     return np.concatenate(draws, axis=1)
 
@@ -57,12 +57,15 @@ def posterior_sample(
 def posterior_mean(
     parameters: Parameters, X: np.ndarray, n_draws: int, n_warmup: int, seed: int, verbose: bool
 ) -> np.ndarray:
-    """Return the posterior mean of the coefficients, (n, p), each row's a function of the row alone."""
+    """Return the posterior mean of the coefficients, (n, p).
+
+    That of a row is a function of the row and the seed alone.
+    """
     means = []
     for block, part in blocks(X, verbose):
         keys = row_keys(part, seed, block.x.shape[1])
-        how = (n_warmup, 1, None, n_draws, "gibbs", False, coefficients)
-        total = _compiled(parameters)(parameters, block, keys, *how)[0]
+        options = (n_warmup, 1, None, n_draws, "gibbs", False, coefficients)
+        total = _compiled(parameters)(parameters, block, keys, *options)[0]
         means.append(np.asarray(total)[:, : len(part)].T / n_draws)
     return np.concatenate(means)
 
@@ -72,7 +75,7 @@ def _compiled(parameters: Parameters) -> Callable[..., tuple[Any, Any]]:
 
 
 def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
-    """Go through X in blocks of at most ``ROWS_AT_A_TIME`` rows, each with its rows.
+    """Yield X in blocks of at most ``ROWS_AT_A_TIME`` rows: the block, and its rows of X.
 
     Blocks are padded with zeros to a few standard sizes, so that few shapes are compiled.
     """
@@ -100,7 +103,10 @@ def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
-    """Return a random key for each row, a hash of its values and the seed, and ``size`` keys in all."""
+    """Return a random key for each row, a hash of its values and the seed.
+
+    Further keys fill them up to ``size``.
+    """
     words = np.where(np.isnan(X), np.nan, X + 0.0).view(np.uint64)  # -0.0 and 0.0 become alike
     numbers = np.random.RandomState(20120301).randint(0, 2**62, X.shape[1], dtype=np.uint64)
     factors = numbers * np.uint64(2) + np.uint64(1)
@@ -114,7 +120,7 @@ def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
 def coefficients(
     parameters: Parameters, latent: Any, seen: Channel, block: Block, extra: Any
 ) -> Array:
-    """Return the coefficients themselves, (p, n)."""
+    """Return the coefficients (p, n): the :data:`Summary` whose mean is the posterior mean."""
     return parameters.prior.coefficients(latent).astype(float)
 
 
@@ -130,20 +136,23 @@ def _sweep_rows(
     keep: bool,
     summary: Summary,
 ) -> tuple[Any, Any]:
-    """Sweep from a draw of the prior; return the sum of the kept draws' summaries, and if ``keep`` their
-    coefficients (n_draws, p, n)."""
-    # products in double precision, sweeps in single: rounding does not depend on the rows beside a
-    # row
+    """Sweep from a draw of the prior; return the sum of the summaries of the draws.
+
+    If ``keep``, the coefficients of the draws (n_draws, p, n) are returned, too.
+    """
+    # products are in double precision, sweeps in single: so the rounding of a row's draws does not
+    # depend on the rows beside it
     prior: Any = cast(parameters.prior, SWEEP)
     if sampler == "metropolis":
         METROPOLIS.require(prior)
     parameters = parameters._replace(prior=prior)
     latent = prior.sample_prior(keys, parameters.A.shape[1], block.x.shape[1], SWEEP)
     sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
-    whole: Channel = cast(channel(parameters, block.x), SWEEP)
+    first_seen: Channel = cast(channel(parameters, block.x), SWEEP)
 
     def seen(block: Block) -> Channel:
-        return whole if block.observed is None else cast(channel(parameters, block.x), SWEEP)
+        # where entries are missing, they and the channel change from sweep to sweep
+        return first_seen if block.observed is None else cast(channel(parameters, block.x), SWEEP)
 
     def step(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
         latent, block = carry
@@ -153,18 +162,20 @@ def _sweep_rows(
             block = impute(fold_in(step_keys, 0), parameters, latent, block)
         return latent, block
 
-    def kept(carry: Any, i: Array) -> tuple[Any, Any]:
+    def to_next_draw(carry: Any, i: Array) -> tuple[Any, Any]:
         position, total = carry
         first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first kept draw ends the warm-up
         position = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, position)
         latent, block = position
         new = summary(parameters, latent, seen(block), block, extra)
-        draw = coefficients(parameters, latent, whole, block, None) if keep else None
+        draw = coefficients(parameters, latent, first_seen, block, None) if keep else None
         return (position, jax.tree.map(jnp.add, total, new)), draw
 
-    shapes = jax.eval_shape(lambda latent: summary(parameters, latent, whole, block, extra), latent)
+    shapes = jax.eval_shape(
+        lambda latent: summary(parameters, latent, first_seen, block, extra), latent
+    )
     start = ((latent, block), zeros_like_shapes(shapes))
-    (_, total), draws = lax.scan(kept, start, jnp.arange(n_draws))
+    (_, total), draws = lax.scan(to_next_draw, start, jnp.arange(n_draws))
     return total, draws
 
 

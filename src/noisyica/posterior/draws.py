@@ -40,30 +40,33 @@ class Posterior:
         chains, draws, n, p = self.draws.shape
         return f"Posterior({chains} chains of {draws} draws; {n} rows, {p} components)"
 
-    # ----------------------------------------------------------------------- summaries
+    # ------------------------------------------------------------------------------------ summaries
 
     def mean(self) -> np.ndarray:
-        """Posterior mean of each coefficient, (n, p)."""
+        """Return the posterior mean of each coefficient, (n, p)."""
         return self.draws.mean((0, 1), dtype=float)
 
     def std(self) -> np.ndarray:
-        """Posterior standard deviation of each coefficient, (n, p)."""
+        """Return the posterior standard deviation of each coefficient, (n, p)."""
         return self.draws.std((0, 1), dtype=float)
 
     def probability_on(self) -> np.ndarray:
-        """Probability that each coefficient is not zero, (n, p): 1 for priors without an atom."""
+        """Return the probability that each coefficient is not zero, (n, p).
+
+        It is 1 for priors without an atom at zero.
+        """
         return (self.draws != 0).mean((0, 1))
 
     def probability_positive(self) -> np.ndarray:
-        """Probability that each coefficient is above zero, (n, p)."""
+        """Return the probability that each coefficient is above zero, (n, p)."""
         return (self.draws > 0).mean((0, 1))
 
     def probability_negative(self) -> np.ndarray:
-        """Probability that each coefficient is below zero, (n, p)."""
+        """Return the probability that each coefficient is below zero, (n, p)."""
         return (self.draws < 0).mean((0, 1))
 
     def interval(self, level: float = 0.9, given_on: bool = False) -> np.ndarray:
-        """Equal-tailed credible intervals: their lower and upper ends, (n, p, 2).
+        """Return equal-tailed credible intervals: their lower and upper ends, (n, p, 2).
 
         If the prior has an atom at zero and more than ``level`` of the posterior is there, the
         interval is that point, and has more than ``level`` of the probability.
@@ -85,11 +88,12 @@ class Posterior:
             return np.stack([_quantile_of_nonzero(draws, q) for q in tails], -1)
         return np.moveaxis(np.quantile(draws, tails, axis=0), 0, -1)
 
-    # -------------------------------------------------------- whether there are enough draws
+    # --------------------------------------------------------------- whether there are enough draws
 
     def rhat(self) -> np.ndarray:
-        """Rank-normalised split R-hat of each coefficient, (n, p) (Vehtari et al., 2021).
+        """Return the rank-normalised split R-hat of each coefficient, (n, p).
 
+        This is the diagnostic of Vehtari et al. (2021).
         It is below 1.01 where the chains agree, and 1 where all draws are the same.
         """
         z = _normal_scores(_split(self.draws))
@@ -98,7 +102,7 @@ class Posterior:
         return np.maximum(_rhat(z), _rhat(folded))
 
     def ess(self) -> np.ndarray:
-        """Effective number of draws of each coefficient, (n, p).
+        """Return the effective number of draws of each coefficient, (n, p).
 
         This is the bulk-ESS of rank-normalised split chains (Vehtari et al., 2021).
         """
@@ -123,7 +127,7 @@ class Posterior:
         return np.where(constant, float(chains * draws), chains * draws / time)
 
     def to_arviz(self) -> Any:
-        """The draws as an object of ArviZ, with the variable "beta" in the group "posterior".
+        """Return the draws as an object of ArviZ: the variable "beta" in the group "posterior".
 
         Its dimensions are (chain, draw, row, component). It is an ``InferenceData``, or from
         ArviZ 1.0 on a ``DataTree``. This needs ArviZ: ``pip install 'noisyica[arviz]'``.
@@ -156,7 +160,7 @@ def _quantile_of_nonzero(draws: np.ndarray, q: float) -> np.ndarray:
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Return each chain as two, (2 n_chains, n_draws / 2, n, p)."""
+    """Return the two halves of each chain as chains, (2 n_chains, n_draws / 2, n, p)."""
     count = draws.shape[1]
     half = count // 2
     if half < 2:

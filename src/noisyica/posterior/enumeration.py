@@ -37,7 +37,7 @@ Array = jax.Array
 
 
 class Natural(NamedTuple):
-    """What the gradient of log p(x) is taken in."""
+    """The quantities in which the gradient of log p(x) is taken."""
 
     log_weights: Array  # (K,)
     tilts: Array  # (K,)
@@ -59,38 +59,39 @@ STATES: int = 20_000
 LIKELIHOOD_STATES: int = 60_000
 """The maximum number of states that are enumerated for a likelihood alone."""
 
-_NUMBERS_IN_CHUNK = 2**20  # about how many numbers the arrays of one chunk of states have
+_NUMBERS_IN_CHUNK = 2**20
+"""The approximate number of entries of the arrays of one chunk of states."""
 
 
 def count_states(prior: Prior, p: int) -> int | None:
-    """Return how many states the discrete variables of p components have.
+    """Return the number of states of the discrete variables of p components.
 
-    It is None where they leave no closed form.
+    It is None where these leave no closed form.
     """
     classes = _classes(prior)
     return None if classes is None else len(classes.means) ** p
 
 
 def check(prior: Prior, p: int, most: int = STATES) -> None:
-    """Raise ValueError unless the states can be enumerated."""
+    """Raise ValueError unless all states can be enumerated, at most ``most`` of them."""
     count = count_states(prior, p)
     if count is None:
         raise ValueError(
-            f"{type(prior).__name__} has no exact E-step with this law: of the named priors 'ifa', 'bg' "
-            "and 'te' have one, and of the laws Normal and any Mixture of Normal and Dirac. Take one of "
-            "those, or another algorithm: 'saem', 'mcem' or 'fam-em'."
+            f"{type(prior).__name__} has no exact E-step with this law: of the named priors 'ifa', "
+            "'bg' and 'te' have one, and of the laws Normal and any Mixture of Normal and Dirac. "
+            "Take one of those, or another algorithm: 'saem', 'mcem' or 'fam-em'."
         )
     if count > most:
         raise ValueError(
-            f"The exact E-step enumerates all states of the discrete variables: {count:,} with this prior "
-            f"and {p} components, more than the limit of {most:,}. Take fewer components, or another "
-            "algorithm: 'saem', 'mcem' or 'fam-em'."
+            f"The exact E-step enumerates all states of the discrete variables: {count:,} with "
+            f"this prior and {p} components, more than the limit of {most:,}. Take fewer "
+            "components, or another algorithm: 'saem', 'mcem' or 'fam-em'."
         )
 
 
 @jax.jit
 def expectation(parameters: Parameters, x: Array, weight: Array) -> tuple[Moments, Array]:
-    """Return the statistics of rows x (d, n), expected under the posterior, and log p(x) of each (n,).
+    """Return the expected statistics of rows x (d, n), and log p(x) of each row (n,).
 
     The statistics are what :func:`noisyica.engine.statistics.collect` gives on average over the
     posterior of the latent variables, in float64.
@@ -126,14 +127,16 @@ def log_likelihood(parameters: Parameters, x: Array) -> Array:
     return _log_sum(prior, natural, R, _chunks(prior, *e.shape)) + log_noise
 
 
-# ----------------------------------------------------------------------- what a prior's states are
+# ------------------------------------------------------------------------ what a prior's states are
 
 
 def _classes(prior: Prior) -> Classes | None:
+    """Return the classes of a coefficient, or None where they leave no closed form."""
     return prior.classes() if ENUMERATION.of(prior) else None  # type: ignore[attr-defined]
 
 
 def _known_classes(prior: Prior) -> Classes:
+    """Return the classes of a coefficient under a prior that :func:`check` has passed."""
     classes = _classes(prior)
     assert classes is not None, "check comes first"
     return classes
@@ -146,17 +149,16 @@ def _chunks(prior: Prior, p: int, n: int) -> Array:
     """
     size = len(_known_classes(prior).means)
     states = all_states(size, p)
-    room = max(1, _NUMBERS_IN_CHUNK // (n + 8 * p * p))  # a state's terms, and its matrices
-    together = max(k for k in range(p + 1) if size**k <= room)
-    return jnp.asarray(states.reshape(-1, size**together, p), jnp.int32)
+    limit = max(1, _NUMBERS_IN_CHUNK // (n + 8 * p * p))  # a state has n terms, and matrices
+    power = max(k for k in range(p + 1) if size**k <= limit)
+    return jnp.asarray(states.reshape(-1, size**power, p), jnp.int32)
 
 
-# ------------------------------------------------------------------------------ the terms of the
-# sum
+# ----------------------------------------------------------------------------- the terms of the sum
 
 
 def _channel(parameters: Parameters, x: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """G, R, R^-1, e with c = R e, and the log likelihood of the rows (n,) were beta zero.
+    """Return G, R, R^-1, e with c = R e, and the log likelihood of the rows (n,) were beta zero.
 
     e is c made white: powers of c would lose digits where components are nearly the same. The terms
     do not depend on R.
@@ -172,19 +174,22 @@ def _channel(parameters: Parameters, x: Array) -> tuple[Array, Array, Array, Arr
 
 
 def _features(prior: Prior, e: Array) -> Array:
-    """What the terms are linear in (f, n): e and its products; for TE-ICA, what is inside the half-line integral: e."""
+    """Return the features of the rows (f, n) in which the terms are linear: e and its products.
+
+    For TE-ICA the argument of the half-line integral is linear in e alone.
+    """
     i, j = np.triu_indices(len(e))
     return e if prior.single_scale else jnp.concatenate([e, e[i] * e[j]])
 
 
 def _natural(prior: Prior, G: Array, features: Array) -> Natural:
-    """Return what the gradient is taken in, at the parameters."""
+    """Return the quantities in which the gradient is taken, at the parameters."""
     classes = _known_classes(prior)
     return Natural(classes.log_weights, jnp.zeros_like(classes.means), G, features)
 
 
 def _log_sum(prior: Prior, natural: Natural, R: Array, chunks: Array) -> Array:
-    """Log of the sum of the terms of all states (n,)."""
+    """Return the log of the sum of the terms of all states, (n,)."""
 
     def add(total: Array, states: Array) -> tuple[Array, None]:
         return jnp.logaddexp(
@@ -195,13 +200,15 @@ def _log_sum(prior: Prior, natural: Natural, R: Array, chunks: Array) -> Array:
 
 
 def _log_terms(prior: Prior, natural: Natural, R: Array, states: Array) -> Array:
-    """Log of prior(state) E[exp(c . beta - beta' G beta / 2) | state] for some states (m, p) and all rows: (m, n)."""
+    """Return the log terms (m, n) of some states (m, p), for all rows.
+
+    A term is prior(state) E[exp(c . beta - beta' G beta / 2) | state].
+    """
     log_weights, tilts, G, features = natural
     _, means, scales = _known_classes(prior)
     log_prior = log_weights[states].sum(-1)[:, None]
-    mean, scale, tilt = (
-        values[states].T for values in (means, scales, tilts)
-    )  # states are the last axis from here on
+    # the states are the last axis from here on
+    mean, scale, tilt = (values[states].T for values in (means, scales, tilts))
     if prior.single_scale:
         return log_prior + _half_line(
             (mean * (G @ mean)).sum(0)[:, None], (R.T @ mean).T @ features - 1
@@ -224,7 +231,10 @@ def _log_terms(prior: Prior, natural: Natural, R: Array, states: Array) -> Array
 
 @jax.custom_jvp
 def _half_line(a: Array, c: Array) -> Array:
-    """log_half_line, with the moments for its derivatives: they are right at a = 0, too, and where rounding has made a negative."""
+    """Return log_half_line(a, c), whose derivatives here are given by the moments.
+
+    So they are right at a = 0, too, and where rounding has made a negative.
+    """
     return log_half_line(jnp.maximum(a, 0.0), c)
 
 
@@ -232,6 +242,7 @@ def _half_line(a: Array, c: Array) -> Array:
 def _half_line_jvp(
     primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
+    """Return the value of :func:`_half_line` and its derivative along the tangents."""
     (a, c), (da, dc) = primals, tangents
     mean, variance = half_line_moments(jnp.maximum(a, 0.0), c)
     return _half_line(a, c), mean * dc - 0.5 * (variance + mean * mean) * da

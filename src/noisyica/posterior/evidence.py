@@ -1,4 +1,4 @@
-r"""The likelihood of x with the coefficients integrated out: exact, or by annealed importance sampling.
+r"""The likelihood of rows, the coefficients integrated out: exact, or by annealed sampling.
 
 A path of channels (G_t, c_t) leads from one whose normaliser is known (t = 0) to that of the data
 (t = 1), linearly in t: between lie laws of beta proportional to prior(beta) exp(c_t . beta - beta'
@@ -35,12 +35,34 @@ from noisyica.priors import MEAN_FIELD, Channel, Prior
 from noisyica.rows.block import Block
 
 Array = jax.Array
-FROM_MEAN_FIELD, FROM_PRIOR = 80, 200
-"""The default numbers of temperatures, by where the path starts."""
+FROM_MEAN_FIELD = 80
+"""The default number of temperatures of a path that starts at the mean field."""
+FROM_PRIOR = 200
+"""The default number of temperatures of a path that starts at the prior."""
 HEAT = 0.1
 """The power to which the mean field's likelihood is raised.
 
-It knows one mode only, and has to be wide enough to reach the others."""
+The mean field knows one mode only, and has to be wide enough to reach the others."""
+
+
+def by_enumeration(prior: Prior, p: int, X: np.ndarray, method: str) -> bool:
+    """Return whether the likelihood of X is computed by enumeration: "exact", or "auto" if it can.
+
+    It can be where the discrete variables have few states and nothing is missing.
+    """
+    if method not in ("auto", "exact", "annealed"):
+        raise ValueError(f"method={method!r} is not known. Choose 'auto', 'exact' or 'annealed'.")
+    most = enumeration.LIKELIHOOD_STATES
+    states = enumeration.count_states(prior, p)
+    possible = states is not None and states <= most and not np.isnan(X).any()
+    if method == "exact" and not possible:
+        here = "no closed form" if states is None else f"{states:,}"
+        raise ValueError(
+            "method='exact' needs a prior whose discrete variables leave a closed form (mixtures "
+            f"of normals and atoms, 'te'), at most {most:,} states of them (here {here}), and no "
+            "missing values: choose 'auto' or 'annealed'."
+        )
+    return possible and method != "annealed"
 
 
 def exact_log_likelihood(parameters: Parameters, X: np.ndarray, verbose: bool) -> np.ndarray:
@@ -87,18 +109,18 @@ def log_mean_exp(log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _all_particles(
     parameters: Parameters, block: Block, keys: Array, n_temperatures: int | None, n_particles: int
 ) -> Array:
-    """Return the log weights of the particles (n_particles, n) of each row; there is a key per row."""
-    prior, how = parameters.prior, (n_temperatures, n_particles)
+    """Return the log weights of each row's particles, (n_particles, n); each row has a key."""
+    prior, options = parameters.prior, (n_temperatures, n_particles)
     if block.observed is None:
-        log_weights = _log_weights(prior, channel(parameters, block.x), keys, *how)
+        log_weights = _log_weights(prior, channel(parameters, block.x), keys, *options)
         return log_weights + _constant(parameters, block)
 
-    def alone(row: tuple[Array, Array, Array]) -> Array:
+    def of_row(row: tuple[Array, Array, Array]) -> Array:
         x, observed, key = row
-        return _log_weights(prior, row_channel(parameters, x, observed), key[None], *how)[:, 0]
+        return _log_weights(prior, row_channel(parameters, x, observed), key[None], *options)[:, 0]
 
-    rows = (block.x.T, block.observed.T, keys)
-    return lax.map(alone, rows, batch_size=256).T + _constant(parameters, block)
+    rows = (block.x.T, block.observed.T, keys)  # each row has a channel of its own
+    return lax.map(of_row, rows, batch_size=256).T + _constant(parameters, block)
 
 
 annealed_weights = Compiled(_all_particles, ("n_temperatures", "n_particles"))
@@ -112,56 +134,59 @@ def _constant(parameters: Parameters, block: Block) -> Array:
     return (terms if block.observed is None else jnp.where(block.observed, terms, 0.0)).sum(0)
 
 
-def _start(prior: Prior, whole: Channel, single: Any) -> tuple[Channel, Array, int, float]:
-    """Return where the path starts, its log normaliser, and the number and power of the temperatures.
+def _start(prior: Prior, end: Channel, prior32: Any) -> tuple[Channel, Array, int, float]:
+    """Return the start of a path to ``end``, its log normaliser, and the path's temperatures.
 
-    Most of the change is near t = 0, where the likelihood first bites: temperatures grow like a
-    power.
+    These are given by their default number and a power, t_k = (k / number)^power: most of the
+    change is near t = 0, where the likelihood first has an effect.
     """
-    known = single.factorised(cast(whole, "float32")) if MEAN_FIELD.of(prior) else None
-    if known is None:
-        nothing = Channel(*(jnp.zeros_like(part) for part in whole))
-        return nothing, jnp.zeros(whole.c.shape[1:]), FROM_PRIOR, 4.0
-    base = Channel(*(HEAT * part.astype(float) for part in known[0]))
+    mean_field = prior32.factorised(cast(end, "float32")) if MEAN_FIELD.of(prior) else None
+    if mean_field is None:
+        nothing = Channel(*(jnp.zeros_like(part) for part in end))
+        return nothing, jnp.zeros(end.c.shape[1:]), FROM_PRIOR, 4.0
+    base = Channel(*(HEAT * part.astype(float) for part in mean_field[0]))
     log_normaliser = prior.log_normaliser(base)  # type: ignore[attr-defined]
     return base, log_normaliser, FROM_MEAN_FIELD, 1.5
 
 
 def _log_weights(
-    prior: Prior, whole: Channel, keys: Array, n_temperatures: int | None, n_particles: int
+    prior: Prior, end: Channel, keys: Array, n_temperatures: int | None, n_particles: int
 ) -> Array:
-    """Return the log weights of the particles of each row, (n_particles, n)."""
-    single = cast(prior, "float32")
-    base, log_normaliser, count, power = _start(prior, whole, single)
+    """Return the log weights of the particles of each row, (n_particles, n).
+
+    ``end`` is the channel of the data, at which the path ends.
+    """
+    prior32 = cast(prior, "float32")
+    base, log_normaliser, count, power = _start(prior, end, prior32)
     count = n_temperatures or count
     ladder = (np.arange(count + 1) / count) ** power
-    change = Channel(*(end - start for end, start in zip(whole, base, strict=True)))
+    change = Channel(*(last - first for last, first in zip(end, base, strict=True)))
 
     def difference(latent: Any) -> Array:
         """Return L_1 - L_0."""
-        beta, m = single.coefficients(latent).astype(float), single.offset(latent).astype(float)
+        beta, m = prior32.coefficients(latent).astype(float), prior32.offset(latent).astype(float)
         c = change.c - change.c_one[:, None] * m
         of_offset = m * (change.x_one - 0.5 * change.one_one * m)
         return (beta * (c - 0.5 * (change.G @ beta))).sum(0) + of_offset
 
-    def one(particle: Array) -> Array:
-        own = fold_in(keys, particle)
+    def log_weights_of(particle: Array) -> Array:
+        particle_keys = fold_in(keys, particle)
 
         def step(
             carry: tuple[Any, Array], x: tuple[Array, Array, Array]
         ) -> tuple[tuple[Any, Array], None]:
             latent, log_weight = carry
             k, t, rise = x
-            between = (start + t * part for start, part in zip(base, change, strict=True))
-            latent = single.gibbs(fold_in(own, k), latent, cast(Channel(*between), "float32"))
+            between = Channel(*(first + t * part for first, part in zip(base, change, strict=True)))
+            latent = prior32.gibbs(fold_in(particle_keys, k), latent, cast(between, "float32"))
             return (latent, log_weight + rise * difference(latent)), None
 
         # a draw of the prior, then a sweep at each t_k, then the step to t_{k+1}: where the path
         # starts at the mean field, whose coefficients are independent, the first sweep is an exact
         # draw
-        p, n = whole.c.shape
-        start = single.sample_prior(fold_in(own, count), p, n, "float32")
+        p, n = end.c.shape
+        start = prior32.sample_prior(fold_in(particle_keys, count), p, n, "float32")
         inputs = (jnp.arange(count), jnp.asarray(ladder[:-1]), jnp.asarray(np.diff(ladder)))
         return lax.scan(step, (start, log_normaliser), inputs)[0][1]
 
-    return lax.map(one, jnp.arange(n_particles))
+    return lax.map(log_weights_of, jnp.arange(n_particles))

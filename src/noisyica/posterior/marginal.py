@@ -1,4 +1,4 @@
-"""The law of one coefficient under a prior, as pictures show it: its atoms, and a density."""
+"""The law of a single coefficient under a prior, as plots show it: its atoms, and a density."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from noisyica.priors import Prior
 DRAWS = 20_000
 """The number of draws from the prior, for each coefficient."""
 RARE = 0.002
-"""Atoms of less probability than this are overlooked."""
+"""The probability below which atoms are overlooked."""
 
 
 class Marginal(NamedTuple):
-    """The law of each of p coefficients by itself.
+    """The marginal law of each of p coefficients.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Marginal(NamedTuple):
 
 @double_precision()
 def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:
-    """Compute the law of each of p coefficients under a prior.
+    """Compute the marginal law of each of p coefficients under a prior.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:
     draws = np.asarray(_draws(cast(prior.for_components(p), float), p)).T
     atoms = np.unique(np.concatenate([_repeated(column) for column in draws.T]))
     step = grid[1] - grid[0]
-    # densities may have poles at zero, and at an atom there is a probability in their place
+    # a density may have a pole at zero, and at an atom there is a probability in its place
     beside_atoms = np.where(np.isin(grid, [0.0, *atoms]), grid + step / 4, grid)
     log_weights, log_density = prior.log_marginal(p, atoms), prior.log_marginal(p, beside_atoms)
     if log_weights is not None and log_density is not None:
@@ -88,7 +88,7 @@ def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:
 
 
 def _repeated(values: np.ndarray) -> np.ndarray:
-    """The values that many of the draws have in common: the atoms of their law."""
+    """Return the values that many of the draws have in common: the atoms of their law."""
     distinct, counts = np.unique(values, return_counts=True)
     return distinct[counts > RARE * len(values)]
 

@@ -30,9 +30,11 @@ Array = jax.Array
 POWERS = (0.03, 0.1, 0.3, 1.0)
 """The powers to which the likelihood is raised in turn while the sampler looks for states."""
 CYCLES = 20
-"""How often it goes through these powers."""
-SHORT, LONG = 5, 10_000
-"""The number of sweeps from each start, and the maximum number of sweeps from the best one."""
+"""The number of times that the sampler takes all these powers in turn."""
+SHORT = 5
+"""The number of sweeps of coordinate descent from each start."""
+LONG = 10_000
+"""The maximum number of sweeps of coordinate descent from the best start."""
 
 
 def most_probable(
@@ -50,18 +52,22 @@ def most_probable(
 
 
 def _modes(parameters: Parameters, block: Block, keys: Array) -> tuple[Array, Array]:
-    """Return the most probable coefficients (p, n) and offsets (n,) of a block; there is a key per row."""
+    """Return the most probable coefficients (p, n) and offsets (n,) of a block of rows.
+
+    ``keys`` has a key for each row.
+    """
     prior = parameters.prior
     if block.observed is None:
         latent = _search(prior, channel(parameters, block.x), keys)
         return prior.coefficients(latent), prior.offset(latent)
 
-    def alone(row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+    def of_row(row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         x, observed, key = row
         latent = _search(prior, row_channel(parameters, x, observed), key[None])
         return prior.coefficients(latent)[:, 0], prior.offset(latent)[0]
 
-    beta, offset = lax.map(alone, (block.x.T, block.observed.T, keys), batch_size=64)
+    rows = (block.x.T, block.observed.T, keys)  # each row has a channel of its own
+    beta, offset = lax.map(of_row, rows, batch_size=64)
     return beta.T, offset
 
 
@@ -69,7 +75,7 @@ modes = Compiled(_modes)
 
 
 def _search(prior: Any, seen: Channel, keys: Array) -> Any:
-    """Return the best latent variables that the search finds."""
+    """Return the best latent variables that the search from all starts finds, row by row."""
     p, n = seen.c.shape
     start = jax.tree.map(jnp.asarray, prior.zeros(p, n, float))
     best = _sweeps(prior, seen, start, SHORT)
@@ -93,7 +99,7 @@ def _search(prior: Any, seen: Channel, keys: Array) -> Any:
 
 
 def _objective(prior: Any, seen: Channel, latent: Any) -> Array:
-    """What is minimised, up to a constant of the row (n,)."""
+    """Return what the mode minimises, for each row (n,) and up to a constant that depends on x."""
     beta, mu = prior.coefficients(latent), prior.offset(latent)
     c = seen.c - seen.c_one[:, None] * mu
     fit = (beta * (0.5 * (seen.G @ beta) - c)).sum(0) + mu * (0.5 * seen.one_one * mu - seen.x_one)
@@ -101,17 +107,18 @@ def _objective(prior: Any, seen: Channel, latent: Any) -> Array:
 
 
 def _sweeps(prior: Any, seen: Channel, latent: Any, count: int) -> Any:
+    """Return the latent variables after ``count`` sweeps of coordinate descent."""
     return lax.fori_loop(0, count, lambda _, latent: prior.ascend(latent, seen), latent)
 
 
 def _better(prior: Any, seen: Channel, new: Any, old: Any) -> Any:
-    """Row by row, the latent variables of lower objective."""
+    """Return, row by row, those of two sets of latent variables that have the lower objective."""
     wins = _objective(prior, seen, new) < _objective(prior, seen, old)
     return jax.tree.map(lambda x, y: jnp.where(wins, x, y), new, old)
 
 
 def _best_of(prior: Any, seen: Channel, starts: Any, best: Any) -> Any:
-    """The best of where a few sweeps from each of the ``starts`` end, and of what was best before."""
+    """Return the best of ``best`` and of what a few sweeps from each of the ``starts`` lead to."""
     return lax.scan(
         lambda best, start: (_better(prior, seen, _sweeps(prior, seen, start, SHORT), best), None),
         best,
@@ -120,7 +127,7 @@ def _best_of(prior: Any, seen: Channel, starts: Any, best: Any) -> Any:
 
 
 def _visits(prior: Any, seen: Channel, keys: Array, best: Any) -> Any:
-    """The best of where a few sweeps end that begin with the visits of a Gibbs sampler."""
+    """Return the best of ``best`` and of what sweeps from the states of a Gibbs sampler lead to."""
 
     def visit(carry: tuple[Any, Any], k: Array) -> tuple[tuple[Any, Any], None]:
         best, latent = carry

@@ -1,4 +1,4 @@
-"""The parameters of the model, and what rows say of their coefficients once these are given."""
+"""The parameters of the model, and what rows say of their coefficients given these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = jax.Array
 
 
 class Parameters(NamedTuple):
-    """theta: everything that is learnt."""
+    """The parameters of the model (theta): everything that is learnt."""
 
     A: Array  # (d, p)
     mean: Array  # (d,)
@@ -27,7 +27,7 @@ class Parameters(NamedTuple):
 
 
 def channel(parameters: Parameters, x: Array) -> Channel:
-    """Return what the likelihood says of the coefficients of the rows ``x`` (d, n), in their dtype."""
+    """Return what the likelihood says of the coefficients of rows ``x`` (d, n), in their dtype."""
     A, mean, sigma2, prior, _ = parameters
     dtype = x.dtype
     d, p = A.shape
@@ -44,7 +44,7 @@ def channel(parameters: Parameters, x: Array) -> Channel:
 
 
 def row_channel(parameters: Parameters, x: Array, observed: Array) -> Channel:
-    """Return the channel of one row (d,) whose missing entries count as of infinite variance."""
+    """Return the channel of one row (d,), the noise of its missing entries being infinite."""
     noise = jnp.where(observed, parameters.sigma2, jnp.inf)
     return channel(parameters._replace(sigma2=noise), x[:, None])
 

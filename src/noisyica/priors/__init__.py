@@ -1,22 +1,24 @@
 """Priors on the coefficients of a row, and the table of the paper's nine.
 
 Most priors are :class:`Independent`: every coefficient has the same scalar law
-(:mod:`noisyica.laws`). The ternary priors with one scale a row are not; they bring their own latent
-variables and their own collapsed sampler.
+(:mod:`noisyica.laws`). The ternary priors with one scale per row are not; they bring their own
+latent variables and their own collapsed sampler.
 
 A prior is immutable, a pytree whose leaves are its parameters, and knows how to draw its latent
 variables given the data (through a :class:`Channel`), to summarise them in sufficient statistics,
 and to re-estimate itself from those.
 
-================  ====================================================================================================
-``base``          what every prior has: :class:`Prior`, and :class:`Channel`, what it sees of the data
+================  ==================================================================================
+``base``          the base of all priors: :class:`Prior`, and :class:`Channel`, what it sees of x
+``capabilities``  what a prior can do besides learning, and the methods that this needs
 ``independent``   coefficients of any scalar law: :class:`Independent`
+``pieces``        starts for the mode of independent coefficients
 ``named``         the paper's priors of that kind, with names for their parameters
-``ternary``       signs with one scale a row: :class:`SingleScaleTernary`, :class:`SingleScaleTernaryOffset`
+``ternary``       :class:`SingleScaleTernary`, :class:`SingleScaleTernaryOffset`: one scale per row
 ``offset``        a random offset beside any prior: :class:`Offset`
 ``table``         the nine short names, and :func:`get`
-``plain``         to and from what is written to files: :func:`to_plain`, :func:`from_plain`
-================  ====================================================================================================
+``plain``         the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
+================  ==================================================================================
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""What every prior has: the class :class:`Prior`, and what it sees of the data, :class:`Channel`."""
+"""The base of all priors, :class:`Prior`, and what a prior sees of the data, :class:`Channel`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Expansion(NamedTuple):
 
 
 class OffsetState(NamedTuple):
-    """The latent variables of the prior inside, and the offsets mu (n,) of the rows."""
+    """The latent variables of a prior with an offset.
+
+    They are those of the prior of the coefficients, and the offsets mu (n,) of the rows.
+    """
 
     inner: Any
     mu: Array
@@ -55,7 +58,7 @@ class Prior(abc.ABC):
 
     A prior is immutable, and a pytree whose leaves are its parameters (:func:`as_pytree`). Its
     latent variables are arrays whose last axis is that of the rows. Learning needs the seven
-    methods that are abstract here. The answers that follow have defaults. What else a prior can do
+    methods that are abstract here; the other methods here have defaults. What else a prior can do
     is a matter of its capabilities (:mod:`noisyica.priors.capabilities`).
     """
 
@@ -70,11 +73,11 @@ class Prior(abc.ABC):
     compiles_fast: ClassVar[bool] = False
     """Whether the kernels are so simple that they run as fast when they are compiled fast."""
     starts: ClassVar[tuple[str, ...]] = ("fastica",)
-    """What init="auto" tries."""
+    """The starts that init="auto" tries (:mod:`noisyica.rows.starts`)."""
     offset_scale: ArrayLike = 0.0
     """The mean absolute value of a row's random offset; 0 for priors without one."""
 
-    # ------------------------------------------------------------------------- what learning needs
+    # -------------------------------------------------------------------------- what learning needs
 
     @abc.abstractmethod
     def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> Any:
@@ -82,19 +85,19 @@ class Prior(abc.ABC):
 
     @abc.abstractmethod
     def zeros(self, p: int, n: int, dtype: Any) -> Any:
-        """Return latent variables of n rows to begin sweeping from, as NumPy arrays."""
+        """Return latent variables of n rows from which sweeps can begin, as NumPy arrays."""
 
     @abc.abstractmethod
     def gibbs(self, key: Key, latent: Any, channel: Channel) -> Any:
-        """Draw the latent variables of a block of rows anew: one sweep of exact conditional draws."""
+        """Draw the latent variables of a block of rows by one sweep of exact conditional draws."""
 
     @abc.abstractmethod
     def coefficients(self, latent: Any) -> Array:
-        """Return beta, of shape (p, n)."""
+        """Return the coefficients beta, (p, n)."""
 
     @abc.abstractmethod
     def statistics(self, latent: Any, weight: Array) -> Any:
-        """Return sufficient statistics for the prior's parameters, summed over rows with weights."""
+        """Return sufficient statistics for the prior's parameters, as weighted sums over rows."""
 
     @abc.abstractmethod
     def mstep(self: Self, statistics: Any) -> Self:
@@ -102,31 +105,31 @@ class Prior(abc.ABC):
 
     @abc.abstractmethod
     def variance(self) -> float:
-        """Return the variance of one coefficient under the prior."""
+        """Return the variance of a coefficient under the prior."""
 
-    # ------------------------------------------------------------------- answers that have defaults
+    # ------------------------------------------------------------------- methods that have defaults
 
     def lacks(self, methods: Sequence[str]) -> list[str]:
         """Return which of these methods the prior does not have."""
         return [name for name in methods if not hasattr(self, name)]
 
     def mean(self) -> float:
-        """Return the mean of one coefficient under the prior."""
+        """Return the mean of a coefficient under the prior."""
         return 0.0
 
     @property
     def symmetric(self) -> bool:
-        """Whether the sign of a coefficient may be changed."""
+        """Whether the law of a coefficient is symmetric, so that its sign may be changed."""
         return True
 
     def expansion_from_sums(self, sums: Any) -> Expansion:
-        """Return what parameter expansion needs from averages over rows of what ``expansion`` sums."""
+        """Return what parameter expansion needs, from averages over rows of ``expansion``."""
         expansion: Expansion = sums
         return expansion
 
     @property
     def without_offset(self) -> Prior:
-        """The prior of the coefficients alone."""
+        """The prior of the coefficients alone, without a random offset."""
         return self
 
     def law_of(self, j: int) -> Law | None:
@@ -134,10 +137,10 @@ class Prior(abc.ABC):
         return None
 
     def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray | None:
-        """Return the log density of each of p coefficients by itself at the points (m,), (p, m).
+        """Return the log marginal density of each of p coefficients at the points (m,), (p, m).
 
-        Where a point is an atom, it is the log probability. It is None where no closed form is
-        known.
+        Where a point is an atom, this is its log probability. The answer is None where no closed
+        form is known.
         """
         return None
 
@@ -159,10 +162,10 @@ class Prior(abc.ABC):
         return latent
 
     def shifted(self: Self) -> Self:
-        """Return the prior with a location that is learnt, common to the coefficients that are on."""
+        """Return the prior with a location that is learnt, common to coefficients that are on."""
         raise ValueError(
-            f"mean='shift' is not for {self!r}, whose coefficients have no location: choose 'free', "
-            "'zero' or 'offset'."
+            f"mean='shift' is not for {self!r}, whose coefficients have no location: choose "
+            "'free', 'zero' or 'offset'."
         )
 
     def for_components(self: Self, p: int) -> Self:
@@ -170,16 +173,19 @@ class Prior(abc.ABC):
         return self
 
     def reordered(self: Self, order: np.ndarray) -> Self:
-        """Return the prior of the components ``order``."""
+        """Return the prior of the components whose numbers are ``order``."""
         return self
 
     def rescaled(self: Self, factor: float) -> Self:
-        """Return the same prior for x in units ``factor`` times as large: only an offset has units."""
+        """Return the same prior for x in units ``factor`` times as large.
+
+        Only a random offset has the units of x.
+        """
         return self
 
     @property
     def n_parameters(self) -> int:
-        """How many free numbers are learnt: of weights that sum to one, one less."""
+        """The number of free parameters that are learnt; weights that sum to one have one less."""
         return len(self.parameter_names)
 
     @property
@@ -192,7 +198,7 @@ class Prior(abc.ABC):
         return f"{type(self).__name__}({inside})"
 
     def plain_fields(self) -> dict[str, Any]:
-        """Return what a file holds of the prior: by default the attributes named to :func:`as_pytree`."""
+        """Return what a file holds of the prior: by default the attributes of its pytree."""
         names = getattr(type(self), "_pytree_fields", None)
         if names is None:
             raise TypeError(
@@ -203,7 +209,7 @@ class Prior(abc.ABC):
 
     @classmethod
     def from_plain_fields(cls: type[Self], fields: dict[str, Any]) -> Self:
-        """Return the prior of which a file holds these fields."""
+        """Return the prior from the fields that a file holds of it."""
         prior = object.__new__(cls)
         for name, value in fields.items():
             object.__setattr__(prior, name, value)
@@ -211,12 +217,13 @@ class Prior(abc.ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = __name__.partition(".")[0] + "."
+        package = __name__.partition(".")[0] + "."
         known = REGISTRY.get(cls.__name__)
-        if known and known.__module__.startswith(own) and not cls.__module__.startswith(own):
+        outside = not cls.__module__.startswith(package)
+        if known and known.__module__.startswith(package) and outside:
             raise ValueError(
-                f"There is a prior {cls.__name__} in noisyica already, and files know priors by their "
-                "names: choose another name."
+                f"There is a prior {cls.__name__} in noisyica already, and files know priors by "
+                "their names: choose another name."
             )
         REGISTRY[cls.__name__] = cls
 
@@ -226,6 +233,7 @@ REGISTRY: dict[str, type[Prior]] = {}
 
 
 def _short(value: np.ndarray) -> str:
+    """Return a short text for the value of a parameter."""
     if value.ndim > 1:
         return f"array of shape {value.shape}"
     if value.ndim == 0:
@@ -260,15 +268,14 @@ def as_pytree(*fields: str, static: str | None = None) -> Any:
 
 
 def ridge_factor(G: Array) -> Array:
-    """Return F (p, p) with F'F the inverse of G, slightly shrunk."""
+    """Return F (p, p) such that F'F is the inverse of G plus a small ridge."""
     p = len(G)
     shrunk = G + jnp.eye(p, dtype=G.dtype) * (1e-3 * jnp.trace(G) / p + 1e-12)
     return eliminate(jnp.concatenate([shrunk, jnp.eye(p, dtype=G.dtype)], 1))[:, p:]
 
 
 def ridge(channel: Channel) -> tuple[Array, Array]:
-    """Return coefficients (p, n) that fit by least squares, slightly shrunk, and the offsets (n,) that
-    are taken off before."""
+    """Return coefficients (p, n) by ridge regression, and the offsets (n,) that come off before."""
     mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
     factor = ridge_factor(channel.G)
     return factor.T @ (factor @ (channel.c - channel.c_one[:, None] * mu)), mu

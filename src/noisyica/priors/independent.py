@@ -19,7 +19,7 @@ from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytr
 Array = jax.Array
 
 MEAN_FIELD_SWEEPS = 10
-"""Sweeps of the means."""
+"""The number of sweeps over the components' means by which the mean field is found."""
 
 
 class SparseSums(NamedTuple):
@@ -35,7 +35,9 @@ class SparseSums(NamedTuple):
 
 @as_pytree("law", static="components")
 class Independent(Prior):
-    """Independent coefficients, with one common law or with laws of the same kind whose parameters are each component's own.
+    """Independent coefficients of a scalar law.
+
+    The law is common to all components, or each component has parameters of its own.
 
     Parameters
     ----------
@@ -51,11 +53,12 @@ class Independent(Prior):
     >>> prior = Independent(Mixture((Normal(scale=0.2), Laplace()), weights=(0.8, 0.2)))
     """
 
-    law: Law  # where parameters are not shared and p is known, its leaves have a leading axis of length p
-    components: int | None  # None: shared; 0: not shared, p not known yet; else p
-    known_variance: ClassVar[float | None] = (
-        None  # of a symmetric law without parameters: saves computing it
-    )
+    law: Law
+    """The law; its leaves have a leading axis (p,) where they are not shared and p is known."""
+    components: int | None
+    """p if parameters are not shared, or 0 while p is not known; None if they are shared."""
+    known_variance: ClassVar[float | None] = None
+    """The variance of a symmetric law without parameters, which then need not be computed."""
 
     def __init__(self, law: Law, shared: bool = True) -> None:
         if not isinstance(law, Law):
@@ -65,14 +68,14 @@ class Independent(Prior):
         self.law = law
         self.components = None if shared or not jax.tree.leaves(law) else 0
 
-    # ---- parameters shared or not: these four are all that makes the difference
+    # ---------------------------------------------------------------- whether parameters are shared
 
     def for_components(self, p: int) -> Independent:
         if self.components == 0:
-            return self._with(
-                jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf, float)[None], p, 0), self.law),
-                p,
+            law = jax.tree.map(
+                lambda leaf: np.repeat(np.asarray(leaf, float)[None], p, 0), self.law
             )
+            return self._with(law, p)
         if self.components not in (None, p):
             raise ValueError(
                 f"The prior has parameters for {self.components} components, but there are {p}."
@@ -84,38 +87,42 @@ class Independent(Prior):
             return self
         return self._with(jax.tree.map(lambda leaf: np.asarray(leaf)[order], self.law), len(order))
 
-    def _at(self, j: Array) -> Law:
-        """The law of component j."""
+    def _law_at(self, j: Array) -> Law:
+        """Return the law of component j, which may be traced by JAX."""
         return jax.tree.map(lambda leaf: leaf[j], self.law) if self.components else self.law
 
-    def _whole(self) -> Law:
-        """The law whose answers to arrays (p, n) are those of each component's law to its row."""
-        return (
-            jax.tree.map(lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law)
-            if self.components
-            else self.law
+    def _law_of_rows(self) -> Law:
+        """Return a law for arrays (p, n), which treats row j of them as the law of component j."""
+        if not self.components:
+            return self.law
+        return jax.tree.map(
+            lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law
         )
 
-    def _each(self, ask: Any, *args: Any) -> Any:
-        """``ask(law, *args)`` of the law, or of each component's law (a leading axis, of the arguments, too)."""
-        return jax.vmap(ask)(self.law, *args) if self.components else ask(self.law, *args)
+    def _for_each_law(self, function: Any, *args: Any) -> Any:
+        """Return ``function(law, *args)`` for the law that is shared, or for each component's law.
+
+        In the second case the arguments and the answer have a leading axis (p,).
+        """
+        return jax.vmap(function)(self.law, *args) if self.components else function(self.law, *args)
 
     def _with(self, law: Law, components: int | None) -> Independent:
+        """Return a prior of the same kind with another law."""
         new = object.__new__(type(self))
         new.law, new.components = law, components
         return new
 
-    # ----
-
     def law_of(self, j: int) -> Law:
-        return self._at(j)  # type: ignore[arg-type]
+        return self._law_at(j)  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------------------------------ the prior
 
     def log_marginal(self, p: int, points: np.ndarray) -> np.ndarray:
         if not points.size:
             return np.zeros((p, 0))
         prior = self.for_components(p)
-        ask: Any = jax.vmap(_log_density, (0, None)) if prior.components else _log_density
-        return np.broadcast_to(np.asarray(ask(prior.law, points)), (p, points.size))
+        density: Any = jax.vmap(_log_density, (0, None)) if prior.components else _log_density
+        return np.broadcast_to(np.asarray(density(prior.law, points)), (p, points.size))
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -126,7 +133,7 @@ class Independent(Prior):
         return self.law.compiles_fast
 
     def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> Array:
-        return self._whole().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
+        return self._law_of_rows().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
 
     def zeros(self, p: int, n: int, dtype: Any) -> Any:
         return np.zeros((p, n), dtype)
@@ -135,19 +142,19 @@ class Independent(Prior):
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
             b = c - row @ beta + a * beta[j]
-            return beta.at[j].set(lax.cond(always(j), self._at(j).draw, _zeros, u, a, b)), None
+            return beta.at[j].set(lax.cond(always(j), self._law_at(j).draw, _zeros, u, a, b)), None
 
         return _over_sites(site, key, self.law.n_uniforms, latent, channel)
 
     def ascend(self, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, _ = x
-            return beta.at[j].set(self._at(j).mode(a, c - row @ beta + a * beta[j])), None
+            return beta.at[j].set(self._law_at(j).mode(a, c - row @ beta + a * beta[j])), None
 
         return _over_sites(site, jax.random.key(0), 0, latent, channel)
 
     def penalty(self, beta: Array, offset: Array) -> Array:
-        return self._whole().penalty(beta).sum(0)
+        return self._law_of_rows().penalty(beta).sum(0)
 
     @property
     def convex(self) -> bool:
@@ -155,12 +162,12 @@ class Independent(Prior):
 
     def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
         G, c = channel.G, channel.c
-        parts = [self._at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
+        parts = [self._law_at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
         if offset is not None:  # one more coefficient, that of a component of ones
             G = jnp.block([[G, channel.c_one[:, None]], [channel.c_one, channel.one_one]])
             c = jnp.concatenate([c, channel.x_one[None]])
             parts.append(offset.pieces())
-        if pieces.count_states(parts) > pieces.STATES:
+        if pieces.count_states(parts) > pieces.MAX_STATES:
             beta, mu = ridge(channel)
             return beta[None] if offset is None else OffsetState(beta[None], mu[None]), False
 
@@ -169,18 +176,17 @@ class Independent(Prior):
             cost = (t * (0.5 * (G @ t) - c)).sum(0) + self.penalty(beta, mu)
             return cost if offset is None else cost + offset.penalty(mu)
 
-        found = pieces.best_minima(G, c, parts, objective)
-        return found if offset is None else OffsetState(found[:, :-1], found[:, -1]), True
+        minima = pieces.best_minima(G, c, parts, objective)
+        return minima if offset is None else OffsetState(minima[:, :-1], minima[:, -1]), True
 
     def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
-        """The mean field: each law sees the means of the others."""
+        """Return the mean field, in which each coefficient sees the means of the others."""
         G, a = channel.G, jnp.diag(channel.G)
 
         def site(mean: Array, x: Any) -> tuple[Array, None]:
             j, row, c = x
-            return mean.at[j].set(
-                self._at(j).moments(a[j], c - row @ mean + a[j] * mean[j])[0]
-            ), None
+            new, _ = self._law_at(j).moments(a[j], c - row @ mean + a[j] * mean[j])
+            return mean.at[j].set(new), None
 
         def sweep(_: int, mean: Array) -> Array:
             return lax.scan(site, mean, (jnp.arange(len(G)), G, channel.c))[0]
@@ -196,10 +202,10 @@ class Independent(Prior):
         return self.law.class_statistics(counts, sums)
 
     def log_normaliser(self, channel: Channel) -> Array:
-        return self._whole().log_normaliser(jnp.diag(channel.G)[:, None], channel.c).sum(0)
+        return self._law_of_rows().log_normaliser(jnp.diag(channel.G)[:, None], channel.c).sum(0)
 
     def mean_square(self) -> Array:
-        mean, variance = self._each(lambda law: law.moments(0.0, 0.0))
+        mean, variance = self._for_each_law(lambda law: law.moments(0.0, 0.0))
         return jnp.mean(variance + mean * mean)
 
     def metropolis(self, key: Key, latent: Array, channel: Channel) -> Array:
@@ -207,7 +213,7 @@ class Independent(Prior):
 
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
-            law, old = self._at(j), beta[j]
+            law, old = self._law_at(j), beta[j]
             proposal = law.guarded()
             new = proposal.draw(u[1:], zero, jnp.zeros_like(old))
             b = c - row @ beta + a * old
@@ -224,22 +230,21 @@ class Independent(Prior):
         return beta
 
     def log_density(self, beta: Array, offset: Array) -> Array:
-        return self._whole().log_density(beta).sum(0)
+        return self._law_of_rows().log_density(beta).sum(0)
 
     def statistics(self, latent: Array, weight: Array) -> Any:
         def total(terms: Array) -> Array:
             sums = jnp.broadcast_to(terms, latent.shape) @ weight
             return sums if self.components else sums.sum()
 
-        return jax.tree.map(total, self._whole().statistics(latent))
+        return jax.tree.map(total, self._law_of_rows().statistics(latent))
 
     def mstep(self, statistics: Any) -> Independent:
-        return self._with(
-            self._each(lambda law, sums: law.mstep(sums), statistics), self.components
-        )
+        law = self._for_each_law(lambda law, sums: law.mstep(sums), statistics)
+        return self._with(law, self.components)
 
     def expansion(self, latent: Array, weight: Array) -> Any:
-        law = self._whole()
+        law = self._law_of_rows()
         if self.smooth:
             score = law.score(latent)
             weighted = score * weight
@@ -261,9 +266,10 @@ class Independent(Prior):
         )
 
     def expansion_from_sums(self, sums: Any) -> Expansion:
-        """Return scales by the law's own score, and rotations by that of a Laplace law.
+        """Return what parameter expansion needs from averages over rows.
 
-        The Laplace law has the mean size of the coefficients. It is for laws that are not smooth.
+        For laws that are not smooth, scales follow the law's own score, and rotations the score of
+        a Laplace law with the mean absolute value of the coefficients.
         """
         if self.smooth:
             return super().expansion_from_sums(sums)
@@ -286,16 +292,20 @@ class Independent(Prior):
     def n_parameters(self) -> int:
         return self.law.n_parameters * (self.components or 1)
 
-    def _summary(self) -> tuple[float, float, float]:
-        """Variance, asymmetry and mean of a coefficient: averages, and the largest asymmetry, where components have laws of their own."""
-        variance, asymmetry, mean = self._each(_facts)
+    def _variance_asymmetry_mean(self) -> tuple[float, float, float]:
+        """Return the variance, the asymmetry and the mean of a coefficient.
+
+        Where components have parameters of their own, these are the average variance, the largest
+        asymmetry and the average mean.
+        """
+        variance, asymmetry, mean = self._for_each_law(_variance_asymmetry_mean)
         return float(np.mean(variance)), float(np.abs(asymmetry).max()), float(np.mean(mean))
 
     def variance(self) -> float:
-        return self.known_variance or self._summary()[0]
+        return self.known_variance or self._variance_asymmetry_mean()[0]
 
     def mean(self) -> float:
-        return self._summary()[2]
+        return self._variance_asymmetry_mean()[2]
 
     def shifted(self) -> Independent:
         return self._with(self.law.located(), self.components)
@@ -304,7 +314,7 @@ class Independent(Prior):
     def symmetric(self) -> bool:
         if self.law.location is not None:
             return False
-        return self.known_variance is not None or self._summary()[1] < 1e-5
+        return self.known_variance is not None or self._variance_asymmetry_mean()[1] < 1e-5
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -319,17 +329,18 @@ class Independent(Prior):
         }
 
     def __repr__(self) -> str:
-        own = "" if self.components is None else ", shared=False"
-        return (
-            f"Independent(law={self.law!r}{own})"
-            if type(self) is Independent
-            else super().__repr__()
-        )
+        if type(self) is not Independent:
+            return super().__repr__()
+        shared = "" if self.components is None else ", shared=False"
+        return f"Independent(law={self.law!r}{shared})"
 
 
 @jax.jit
-def _facts(law: Law) -> tuple[Array, Array, Array]:
-    """The law's variance, how different it is from its mirror image, and its mean (in one compiled call: eager ones take seconds)."""
+def _variance_asymmetry_mean(law: Law) -> tuple[Array, Array, Array]:
+    """Return the law's variance, how different it is from its mirror image, and its mean.
+
+    It is one compiled call, since calls that are not compiled would take seconds.
+    """
     up, down = law.log_normaliser(1.0, jnp.array([0.7, -0.7]))
     mean, variance = law.moments(0.0, 0.0)
     return variance, up - down, mean
@@ -341,7 +352,10 @@ def _log_density(law: Law, points: Any) -> Any:
 
 
 def _over_sites(site: Any, key: Key, n_uniforms: int, beta: Array, channel: Channel) -> Array:
-    """Scan ``site`` over the components, each with its row of G, a = G_jj, its row of c and fresh uniforms."""
+    """Return the coefficients after ``site`` was called for one component after the other.
+
+    Each call has the component j, its row of G, a = G_jj, its row of c and fresh uniforms.
+    """
     p = beta.shape[0]
     u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
     inputs = (jnp.arange(p), channel.G, jnp.diag(channel.G), channel.c, u)
@@ -349,5 +363,8 @@ def _over_sites(site: Any, key: Key, n_uniforms: int, beta: Array, channel: Chan
 
 
 def _zeros(u: Any, a: Array, b: Array) -> Array:
-    """Stand beside a draw in a branch that is never taken (see :func:`noisyica._jax.xla.always`)."""
+    """Return zeros in place of a draw, in a branch that is never taken.
+
+    (See :func:`noisyica._jax.xla.always`.)
+    """
     return jnp.zeros_like(b)

@@ -1,4 +1,4 @@
-"""The paper's priors with independent coefficients: Log, Lap, EG, IFA, BG, EBG and ET, with names for their parameters."""
+"""The paper's priors with independent coefficients: Log, Lap, EG, IFA, BG, EBG and ET."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from noisyica.priors.independent import Independent
 
 
 class _Named(Independent):
-    """An independent prior with a name of its own for its parameters."""
+    """The base of independent priors whose parameters have names."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -66,15 +66,16 @@ class GaussianMixture(_Named):
     weights : sequence of K + 1 floats, summing to one
         w_0 .. w_K.
     shared : bool, default=True
-        Whether means and weights are common to all components; otherwise they are where each
-        component's begin.
+        Whether means and weights are common to all components. If not, each component learns its
+        own, beginning with these.
     symmetric : bool, default=True
         If not, there are no classes at -m_k: N(m_k, 1) has weight w_k, and m_k may have any sign.
 
     Examples
     --------
-    >>> from noisyica import priors
-    >>> priors.GaussianMixture((-2.0, 3.0), (0.6, 0.2, 0.2), shared=False, symmetric=False).for_components(4).means.shape
+    >>> from noisyica.priors import GaussianMixture
+    >>> prior = GaussianMixture((-2.0, 3.0), (0.6, 0.2, 0.2), shared=False, symmetric=False)
+    >>> prior.for_components(4).means.shape
     (4, 2)
     """
 
@@ -90,11 +91,13 @@ class GaussianMixture(_Named):
         m, w = np.atleast_1d(np.asarray(means, float)), np.asarray(weights, float)
         if m.ndim != 1 or w.shape != (m.size + 1,):
             raise ValueError(
-                f"GaussianMixture takes K means and K + 1 weights (the first for the class at 0); got {m.size} means and {w.size} weights."
+                "GaussianMixture takes K means and K + 1 weights (the first for the class at 0); "
+                f"got {m.size} means and {w.size} weights."
             )
         if not (np.isfinite(m).all() and (w >= 0).all() and abs(w.sum() - 1) < 1e-6):
             raise ValueError(
-                f"GaussianMixture needs finite means and weights >= 0 that sum to one; got means={means}, weights={weights}."
+                "GaussianMixture needs finite means and weights >= 0 that sum to one; got "
+                f"means={means}, weights={weights}."
             )
         law = (
             SymmetricNormals(m, w)
@@ -105,34 +108,35 @@ class GaussianMixture(_Named):
 
     @property
     def starts(self) -> tuple[str, ...]:  # type: ignore[override]
-        # with classes of their own, components lose them from a poor start
-        return (
-            ("fastica",) if self.components is None else ("fastica", "pca", "rotation", "rotation")
-        )
+        if self.components is None:
+            return ("fastica",)
+        # from a poor start, components that have classes of their own lose some of them
+        return ("fastica", "pca", "rotation", "rotation")
 
     @property
     def means(self) -> np.ndarray:
-        """m_1 .. m_K, of each component (a leading axis) where they are not shared."""
+        """The means m_1 .. m_K, of each component (a leading axis) where they are not shared."""
         law = self._normals
-        return np.asarray(
-            law.means
-            if isinstance(law, SymmetricNormals)
-            else np.stack([x.mean for x in law.laws[1:]], -1),
-            float,
-        )
+        if isinstance(law, SymmetricNormals):
+            return np.asarray(law.means, float)
+        return np.asarray(np.stack([normal.mean for normal in law.laws[1:]], -1), float)
 
     @property
     def weights(self) -> np.ndarray:
-        """w_0 .. w_K, of each component (a leading axis) where they are not shared."""
+        """The weights w_0 .. w_K, of each component (a leading axis) where they are not shared."""
         return np.asarray(self._normals.weights, float)
 
     @property
     def _normals(self) -> Any:
+        """The mixture of normals, without its shift if it has one."""
         return self.law.law if isinstance(self.law, laws.Shift) else self.law
 
 
 class _Censored(_Named):
-    """A slab that is switched on with probability alpha, and zero otherwise."""
+    """The base of priors of coefficients that are on with probability alpha, and zero otherwise.
+
+    ``slab`` is the law of a coefficient that is on.
+    """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("alpha",)
 
@@ -142,7 +146,7 @@ class _Censored(_Named):
 
     @property
     def alpha(self) -> float:
-        """Probability that a coefficient is on."""
+        """The probability that a coefficient is on."""
         return float(np.asarray(self.law.weights)[1])  # type: ignore[attr-defined]
 
 
@@ -156,7 +160,7 @@ class BernoulliGaussian(_Censored):
 
     @property
     def shift(self) -> float:
-        """Mean of a coefficient that is on."""
+        """The mean of a coefficient that is on."""
         return float(self.law.laws[1].mean)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
@@ -176,7 +180,10 @@ class ExponentialBernoulliGaussian(_Censored):
 
 
 class ExponentialTernary(_Named):
-    """ET-ICA: s Y with s exponential and P(Y = 1) = P(Y = -1) = gamma, P(Y = 0) = 1 - 2 gamma: zero or Laplace."""
+    """ET-ICA: s Y with s exponential and Y ternary, P(Y = 1) = P(Y = -1) = gamma.
+
+    A coefficient is zero with probability 1 - 2 gamma, and otherwise has the Laplace law.
+    """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
 
@@ -186,5 +193,5 @@ class ExponentialTernary(_Named):
 
     @property
     def gamma(self) -> float:
-        """P(Y = 1) = P(Y = -1)."""
+        """The probability of each sign, P(Y = 1) = P(Y = -1)."""
         return float(np.asarray(self.law.weights)[1]) / 2  # type: ignore[attr-defined]

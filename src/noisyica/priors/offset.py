@@ -19,7 +19,7 @@ Array = jax.Array
 OffsetType = TypeVar("OffsetType", bound="Offset")
 
 MEAN_FIELD_ROUNDS = 3
-"""How often the mean field is found anew, for another offset."""
+"""The number of times that the mean field and the mean offset are computed in turn."""
 
 
 @as_pytree("prior", "offset_scale")
@@ -32,9 +32,9 @@ class Offset(Prior):
     Parameters
     ----------
     prior : str, Prior or Law
-        Of the coefficients.
+        The law of the coefficients.
     offset_scale : float
-        Mean of |mu|, in the units of x; learnt.
+        The mean of |mu|, in the units of x, with which learning begins.
 
     Examples
     --------
@@ -48,9 +48,8 @@ class Offset(Prior):
     offset_scale: ArrayLike
 
     def __init__(self, prior: str | Prior | Law, offset_scale: float = 1.0) -> None:
-        from noisyica.priors.table import (
-            get,
-        )  # here, since priors with an offset are in the table, too
+        # imported here, since priors with an offset are in the table, too
+        from noisyica.priors.table import get
 
         self.prior = get(prior)
         if self.prior.has_offset:
@@ -62,6 +61,7 @@ class Offset(Prior):
         self.offset_scale = float(offset_scale)
 
     def _with(self: OffsetType, prior: Prior, offset_scale: ArrayLike) -> OffsetType:
+        """Return a prior of the same kind with another prior inside, and another scale."""
         new = object.__new__(type(self))
         new.prior, new.offset_scale = prior, offset_scale
         return new
@@ -82,7 +82,8 @@ class Offset(Prior):
     def shifted(self: OffsetType) -> OffsetType:
         raise ValueError(f"mean='shift' is not for {self!r}, which has an offset: choose 'offset'.")
 
-    def _law(self) -> laws.Laplace:
+    def _offset_law(self) -> laws.Laplace:
+        """Return the law of a row's offset."""
         return laws.Laplace(self.offset_scale)
 
     @property
@@ -119,51 +120,50 @@ class Offset(Prior):
         keys, zero = split(key, 2), jnp.zeros((), dtype)
         return OffsetState(
             self.prior.sample_prior(keys[0], p, n, dtype),
-            self._law().sample(keys[1], zero, zero, (n,)),
+            self._offset_law().sample(keys[1], zero, zero, (n,)),
         )
 
     def zeros(self, p: int, n: int, dtype: Any) -> Any:
         return OffsetState(self.prior.zeros(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
 
     @staticmethod
-    def _inside(channel: Channel, mu: Array) -> Channel:
-        """What is left for the coefficients."""
+    def _channel_given_offset(channel: Channel, mu: Array) -> Channel:
+        """Return what the likelihood says of the coefficients given the offsets."""
         return channel._replace(c=channel.c - channel.c_one[:, None] * mu)
 
+    def _offset_slope(self, channel: Channel, inner: Any) -> Array:
+        """Return b, for which the log likelihood of offsets mu is b mu - one_one mu^2 / 2."""
+        return channel.x_one - channel.c_one @ self.prior.coefficients(inner)
+
     def gibbs(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
-        keys, law = split(key, 2), self._law()
-        inner = self.prior.gibbs(keys[0], latent.inner, self._inside(channel, latent.mu))
-        u = uniforms(keys[1], law.n_uniforms, latent.mu.shape, latent.mu.dtype)
-        return OffsetState(
-            inner,
-            law.draw(
-                u, channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)
-            ),
-        )
+        keys, law, mu = split(key, 2), self._offset_law(), latent.mu
+        given_offset = self._channel_given_offset(channel, mu)
+        inner = self.prior.gibbs(keys[0], latent.inner, given_offset)
+        u = uniforms(keys[1], law.n_uniforms, mu.shape, mu.dtype)
+        b = self._offset_slope(channel, inner)
+        return OffsetState(inner, law.draw(u, channel.one_one, b))
 
     def metropolis(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
-        keys, law, mu = split(key, 2), self._law(), latent.mu
-        inner = self.prior.metropolis(keys[0], latent.inner, self._inside(channel, mu))
+        keys, law, mu = split(key, 2), self._offset_law(), latent.mu
+        given_offset = self._channel_given_offset(channel, mu)
+        inner = self.prior.metropolis(keys[0], latent.inner, given_offset)
         v, *u = uniforms(keys[1], 1 + law.n_uniforms, mu.shape, mu.dtype)
         new = law.draw(tuple(u), jnp.zeros((), mu.dtype), jnp.zeros_like(mu))
-        b = channel.x_one - channel.c_one @ self.prior.coefficients(inner)
+        b = self._offset_slope(channel, inner)
         gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
         return OffsetState(inner, jnp.where(jnp.log(v) < gain, new, mu))
 
     def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:
-        inner = self.prior.ascend(latent.inner, self._inside(channel, latent.mu))
-        return OffsetState(
-            inner,
-            self._law().mode(
-                channel.one_one, channel.x_one - channel.c_one @ self.prior.coefficients(inner)
-            ),
-        )
+        inner = self.prior.ascend(latent.inner, self._channel_given_offset(channel, latent.mu))
+        b = self._offset_slope(channel, inner)
+        return OffsetState(inner, self._offset_law().mode(channel.one_one, b))
 
     def penalty(self, beta: Array, offset: Array) -> Array:
-        return self.prior.penalty(beta, jnp.zeros_like(offset)) + self._law().penalty(offset)
+        of_coefficients = self.prior.penalty(beta, jnp.zeros_like(offset))
+        return of_coefficients + self._offset_law().penalty(offset)
 
     def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
-        return self.prior.candidates(channel, self._law())
+        return self.prior.candidates(channel, self._offset_law())
 
     @property
     def convex(self) -> bool:
@@ -172,18 +172,17 @@ class Offset(Prior):
     def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
         mu = channel.x_one / channel.one_one
         for _ in range(MEAN_FIELD_ROUNDS):
-            found = self.prior.factorised(self._inside(channel, mu))
-            if found is None:
+            mean_field = self.prior.factorised(self._channel_given_offset(channel, mu))
+            if mean_field is None:
                 return None
-            base, mean = found
+            base, mean = mean_field
             b = channel.x_one - channel.c_one @ mean
-            mu = self._law().moments(channel.one_one, b)[0]
+            mu = self._offset_law().moments(channel.one_one, b)[0]
         return base._replace(x_one=b, one_one=channel.one_one), mean
 
     def log_normaliser(self, channel: Channel) -> Array:
-        return self.prior.log_normaliser(channel) + self._law().log_normaliser(
-            channel.one_one, channel.x_one
-        )
+        of_offset = self._offset_law().log_normaliser(channel.one_one, channel.x_one)
+        return self.prior.log_normaliser(channel) + of_offset
 
     def coefficients(self, latent: OffsetState) -> Array:
         return self.prior.coefficients(latent.inner)
@@ -198,12 +197,11 @@ class Offset(Prior):
         return latent._replace(inner=self.prior.with_coefficients(latent.inner, beta))
 
     def log_density(self, beta: Array, offset: Array) -> Array:
-        return self.prior.log_density(beta, jnp.zeros_like(offset)) + self._law().log_density(
-            offset
-        )
+        of_coefficients = self.prior.log_density(beta, jnp.zeros_like(offset))
+        return of_coefficients + self._offset_law().log_density(offset)
 
     def statistics(self, latent: OffsetState, weight: Array) -> Any:
-        """Those of the prior inside, the sum of |mu|, and the count."""
+        """Return the statistics of the prior inside, the sum of |mu|, and the total weight."""
         return (
             self.prior.statistics(latent.inner, weight),
             (jnp.abs(latent.mu) * weight).sum(),
@@ -221,8 +219,8 @@ class Offset(Prior):
         return self.prior.expansion_from_sums(sums)
 
     def lacks(self, methods: Sequence[str]) -> list[str]:
-        own = super().lacks(methods)
-        return own + [name for name in self.prior.lacks(methods) if name not in own]
+        missing = super().lacks(methods)
+        return missing + [name for name in self.prior.lacks(methods) if name not in missing]
 
     def transform(self, latent: OffsetState, W: Array, shift: Array) -> OffsetState:
         return latent._replace(inner=self.prior.transform(latent.inner, W, shift))

@@ -1,4 +1,4 @@
-"""Priors and laws to and from plain data: what is written to files."""
+"""Priors and laws as plain data, the form in which files hold them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def to_plain(value: Any) -> Any:
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
         if any(callable(field) and not isinstance(field, Law) for field in fields.values()):
             raise ValueError(
-                f"A prior with a {type(value).__name__} law holds a Python function and cannot be saved: "
-                "save its model's arrays and rebuild it."
+                f"A prior with a {type(value).__name__} law holds a Python function and cannot be "
+                "saved: save its model's arrays and rebuild it."
             )
         return {"type": type(value).__name__, **{k: to_plain(v) for k, v in fields.items()}}
     if isinstance(value, Prior):
@@ -40,8 +40,8 @@ def from_plain(plain: Any) -> Any:
         cls: Any = registry.get(plain[kind])
         if cls is None:
             raise ValueError(
-                f"The {what} {plain[kind]!r} is not known here: import the module that defines it, then "
-                "load the file again."
+                f"The {what} {plain[kind]!r} is not known here: import the module that defines "
+                "it, then load the file again."
             )
         fields = {name: from_plain(value) for name, value in plain.items() if name != kind}
         return cls.from_plain_fields(fields) if kind == "prior" else cls(**fields)

@@ -27,10 +27,11 @@ TABLE: dict[str, type[Prior]] = {
     "te": SingleScaleTernary,
     "teoff": SingleScaleTernaryOffset,
 }
+"""The paper's nine priors by their short names."""
 
 
 def get(prior: str | Prior | Law) -> Prior:
-    """The prior that a short name, a law or a prior stands for.
+    """Return the prior that a short name, a law or a prior stands for.
 
     Examples
     --------
@@ -47,8 +48,10 @@ def get(prior: str | Prior | Law) -> Prior:
     names = ", ".join(repr(name) for name in TABLE)
     if isinstance(prior, str):
         raise ValueError(
-            f"Unknown prior {prior!r}. Choose one of {names}, or give an object of noisyica.priors or noisyica.laws."
+            f"Unknown prior {prior!r}. Choose one of {names}, or give an object of "
+            "noisyica.priors or noisyica.laws."
         )
     raise TypeError(
-        f"prior must be one of {names}, or an object of noisyica.priors or noisyica.laws; got {type(prior).__name__}."
+        f"prior must be one of {names}, or an object of noisyica.priors or noisyica.laws; got "
+        f"{type(prior).__name__}."
     )

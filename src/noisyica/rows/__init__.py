@@ -1,10 +1,9 @@
-"""Rows of data behind one door: where they are read, in blocks, how they are centred and scaled,
-and where learning starts.
+"""Rows of data: how they are read in blocks, centred and scaled, and where learning starts.
 
 ================  ==================================================================================
-``source``        the door, :class:`Rows`: blocks of rows, centred and scaled as they are read
-``scaling``       the centre and the unit of the rows, found in one pass over blocks
-``block``         blocks of rows as the engine takes them, :class:`Block`
+``source``        :class:`Rows`, by which all rows are read, centred and scaled, block by block
+``scaling``       the centre and the unit of the rows, from one pass over blocks
+``block``         :class:`Block`, the form in which the engine takes rows
 ``starts``        mixing matrices to start from, made from a bounded number of rows
 ================  ==================================================================================
 """

@@ -15,24 +15,24 @@ from noisyica.rows.source import NUMBERS_AT_A_TIME, Rows
 Array = jax.Array
 
 ROWS_ON_CPU = 16_384
-"""The number of rows of a block on the CPU: its arrays stay in the cache."""
+"""The number of rows per block on the CPU: few enough for its arrays to stay in the cache."""
 ROWS_ON_GPU = 524_288
-"""The number of rows of a block on a GPU, which needs many rows to be busy."""
+"""The number of rows per block on a GPU, which needs many rows to be busy."""
 
 
 class Block(NamedTuple):
-    """A block of rows, transposed, with the weight of each row and what their sums need."""
+    """A block of rows, transposed, with the rows' weights and the weighted sums of its columns."""
 
     x: Array  # (d, n)
     weight: Array  # (n,)  how many rows each row counts for; 0 for rows that only fill the block up
-    sum_x: Array  # (d,)  weighted sums, in float64
-    sum_xx: Array  # (d,)
+    sum_x: Array  # (d,)  weighted sum of the rows, in float64
+    sum_xx: Array  # (d,)  weighted sum of the squares of their entries, in float64
     observed: Any  # (d, n) booleans, where entries are missing; None where none is
     first: Array  # ()  the number of the block's first row
 
 
 def block_rows() -> int:
-    """Return the number of rows of a block on the device that is used."""
+    """Return the number of rows per block on the device that is used."""
     return ROWS_ON_CPU if jax.default_backend() == "cpu" else ROWS_ON_GPU
 
 
@@ -42,24 +42,24 @@ def device_blocks(rows: Rows, dtype: str) -> Block:
     The last block is filled up with rows of weight 0. Missing entries are 0, and ``observed`` says
     which they are.
     """
-    most = block_rows()
-    count = max(1, -(-rows.n // most))
-    size = padded_rows(rows.n) if count == 1 else most
+    full = block_rows()
+    count = max(1, -(-rows.n // full))
+    size = padded_rows(rows.n) if count == 1 else full
     x = empty_for_device((count, rows.d, size), dtype)
     weight, sums = np.zeros((count, size)), np.zeros((2, count, rows.d))
     observed = None
     for first, end, i, at in _parts(rows, size):
-        part, own = rows.standardised(first, end), rows.relative_weight(first, end)
+        part, part_weight = rows.standardised(first, end), rows.relative_weight(first, end)
         missing = np.isnan(part)
         if missing.any():
             if observed is None:
                 observed = np.ones((count, rows.d, size), bool)
             observed[i, :, at] = ~missing.T
             part[missing] = 0.0
-        x[i, :, at], weight[i, at] = part.T, own
+        x[i, :, at], weight[i, at] = part.T, part_weight
         # not by BLAS, whose last bits depend on the number of threads
-        sums[0, i] += np.einsum("nd,n->d", part, own)
-        sums[1, i] += np.einsum("nd,nd,n->d", part, part, own)
+        sums[0, i] += np.einsum("nd,n->d", part, part_weight)
+        sums[1, i] += np.einsum("nd,nd,n->d", part, part, part_weight)
     x[-1, :, rows.n - (count - 1) * size :] = 0.0
     return Block(
         x=jax.device_put(x),  # jnp.asarray would copy it
@@ -72,8 +72,10 @@ def device_blocks(rows: Rows, dtype: str) -> Block:
 
 
 def _parts(rows: Rows, size: int) -> Iterator[tuple[int, int, int, slice]]:
-    """Go through the rows in parts that are small enough for the host: the first row of the part, its
-    end, the number of the block that it is in, and its place there."""
+    """Split the rows into parts that are small enough for the memory of the host.
+
+    Each part is given by its first row, its end, the number of its block, and its place there.
+    """
     step = min(size, max(1, NUMBERS_AT_A_TIME // rows.d))
     for begin in range(0, rows.n, size):
         for first in range(begin, min(begin + size, rows.n), step):

@@ -1,4 +1,4 @@
-"""The centre and the unit of rows, and what else one pass over their blocks tells."""
+"""The centre and the unit of rows, and other summaries, from one pass over their blocks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import numpy as np
 
 
 class Summary(NamedTuple):
-    """What one pass over the rows tells, in the units of X."""
+    """Summaries of all rows, in the units of X."""
 
     centre: np.ndarray  # (d,)  weighted mean of each column
     root_mean_square: float  # of the entries about zero
     deviation: float  # root mean square of the entries about ``centre``
-    observed: (
-        np.ndarray
-    )  # (d,)  the share, by weight, of each column's entries that are not missing
+    observed: np.ndarray  # (d,)  the share, by weight, of a column's entries that are not missing
     varies: bool  # whether any column has two different values
     missing: bool  # whether any entry is missing
     largest: float  # the largest absolute entry
@@ -25,24 +23,24 @@ class Summary(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The same for one block, in units of ``size``, its largest absolute entry."""
+    """Summaries of one block of rows, in units of ``size``, its largest absolute entry."""
 
     size: float
     n: int
     entries: np.ndarray  # (d,)  how many entries are not missing
     mean: np.ndarray  # (d,)  their mean
     scatter: np.ndarray  # (d,)  the sum of their squares about it
-    weight: np.ndarray  # (d,)  the weights of these entries
+    weight: np.ndarray  # (d,)  the sum of the weights of these entries
     weighted: np.ndarray  # (d,)  their weighted sum
-    low: np.ndarray  # (d,)  the least and the largest value, in the units of X
-    high: np.ndarray  # (d,)
+    low: np.ndarray  # (d,)  the smallest value, in the units of X
+    high: np.ndarray  # (d,)  the largest value, in the units of X
     total_weight: float
     offset: float  # sum of the absolute values of the rows' means
-    empty: np.ndarray  # which rows have no entry that is not missing
+    empty: np.ndarray  # which rows have all their entries missing
 
 
 def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
-    """Find centre, unit and the rest from blocks of rows with their weights.
+    """Summarise rows from blocks of them, each given with its weights.
 
     Each block is summarised in units of its own largest entry, so that squares of huge and of tiny
     data stay within range, and the parts are put together by Chan's formula.
@@ -81,6 +79,7 @@ def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
 
 
 def _part(X: np.ndarray, weight: np.ndarray) -> _Part:
+    """Summarise one block of rows."""
     seen = ~np.isnan(X)
     size = float(np.max(np.abs(X), where=seen, initial=0.0))
     scaled = np.where(seen, X, 0.0) / (size or 1.0)

@@ -1,4 +1,4 @@
-"""The one door through which learning reads rows."""
+"""Rows of data, through which learning reads all that it learns from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from noisyica.rows.scaling import Summary, summarise
 
 NUMBERS_AT_A_TIME = 2**22
-"""About how many numbers of X are held in float64 at a time."""
+"""The approximate number of entries of X that are held in float64 at a time."""
 
 
 class Rows:
@@ -28,7 +28,7 @@ class Rows:
     """
 
     def __init__(self, X: np.ndarray, weight: np.ndarray | None = None) -> None:
-        release(X)  # what checks have read of it
+        release(X)  # the checks before may have read all of it
         self.X, self.sample_weight, self.weight = X, weight, weight
         self._kept = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         if self._kept is not None:
@@ -40,8 +40,10 @@ class Rows:
         self.centre, self.unit = np.zeros(self.d), 1.0
 
     def centred(self, free_mean: bool) -> tuple[Rows, Summary]:
-        """Return the rows about their mean (if it is free) and in units of their root mean square,
-        and what the pass over them told."""
+        """Return the rows, centred and scaled, and the summaries that this needed.
+
+        They are centred on their mean if it is free, and then divided by their root mean square.
+        """
         summary = summarise((rows, self._weight(first, len(rows))) for first, rows in self.blocks())
         empty = summary.empty_rows if self._kept is None else self._kept[summary.empty_rows]
         refuse_unobserved("rows", empty)
@@ -58,8 +60,10 @@ class Rows:
         return new, summary
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Go through the rows in order: the number of the first row of each block, and the block, in
-        float64 and in the units of X."""
+        """Yield the rows in order: the number of the first row of each block, and the block.
+
+        The blocks are in float64 and in the units of X.
+        """
         step = self._rows_at_a_time
         for first in range(0, self.n, step):
             yield first, self._read(first, first + step)
@@ -72,7 +76,7 @@ class Rows:
         """Return some of the rows by their numbers, centred and scaled, in float64."""
         kept = numbers if self._kept is None else self._kept[numbers]
         rows = np.empty((len(kept), self.d))
-        region = kept // self._rows_at_a_time  # of a memory map, one part after the other is read
+        region = kept // self._rows_at_a_time  # a memory map is read one region after the other
         for number in np.unique(region):
             part = np.flatnonzero(region == number)
             rows[part] = self.X[kept[part]]
@@ -96,6 +100,7 @@ class Rows:
         return np.ones(n) if self.weight is None else self.weight[first : first + n]
 
     def _read(self, first: int, end: int) -> np.ndarray:
+        """Return a copy of the rows from ``first`` up to ``end``, in float64."""
         end = min(end, self.n)
         part = self.X[first:end] if self._kept is None else self.X[self._kept[first:end]]
         rows = np.array(part, np.float64)
@@ -103,6 +108,7 @@ class Rows:
         return rows
 
     def _standardise(self, rows: np.ndarray) -> np.ndarray:
+        """Centre and scale the rows in place, and return them."""
         rows -= self.centre
         rows /= self.unit
         return rows
@@ -129,7 +135,7 @@ def check_observed(X: np.ndarray) -> np.ndarray:
 
 
 def refuse_unobserved(what: str, empty: np.ndarray) -> None:
-    """Raise ValueError if there are any rows or columns (``what``) in which all entries are missing."""
+    """Raise ValueError if all entries of any rows, or columns (``what``), are missing."""
     if empty.size:
         which = ", ".join(str(i) for i in empty[:5]) + (", ..." if empty.size > 5 else "")
         raise ValueError(

@@ -1,4 +1,7 @@
-"""Where learning starts: the mixing matrix and the noise, for data already centred (unless the mean is zero) and scaled."""
+"""Where learning starts: a mixing matrix and a noise variance.
+
+The data are scaled already, and centred unless the mean is zero.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ from noisyica.priors import Prior
 from noisyica.rows.source import Rows
 
 METHODS = ("auto", "pca", "fastica", "random")
-"""Starts by name; "auto" tries those that the prior proposes (``Prior.starts``) and keeps the best."""
+"""Starts by name; "auto" tries those that the prior proposes (``Prior.starts``), for the best."""
 MAX_ROWS = 20_000
-"""The maximum number of rows that starts look at: they need to be near, not exact."""
+"""The maximum number of rows that starts are made from: they need not be exact."""
 MAX_COLUMNS = 4096
 """The maximum number of columns for which the covariance of all rows is computed."""
 
 
 def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (all of them, decreasing) and directions (columns) of the rows about zero."""
+    """Return the principal variances, decreasing, and directions (columns) of rows about zero."""
     n, d = X.shape
     if n < d:
         _, values, directions = np.linalg.svd(X, full_matrices=False)
@@ -31,7 +34,7 @@ def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def principal_variances(rows: Rows) -> np.ndarray:
-    """Return all principal variances of rows without missing entries, decreasing, block by block."""
+    """Return all principal variances, decreasing, of rows without missing entries."""
     covariance = np.zeros((rows.d, rows.d))
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         for first, block in rows.blocks():
@@ -42,7 +45,10 @@ def principal_variances(rows: Rows) -> np.ndarray:
 
 
 def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:
-    """X with its missing entries (NaN) replaced by what its leading principal components say, found in turn with them."""
+    """Return X with its missing entries (NaN) filled in from its leading principal components.
+
+    The entries and the principal components are computed in turn, ``rounds`` times.
+    """
     missing = np.isnan(X)
     if not missing.any():
         return X
@@ -56,7 +62,7 @@ def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:
 
 
 def count_above_noise(variances: np.ndarray, n: int, d: int) -> int:
-    """Return how many principal variances of n rows exceed what noise alone would give, at least one.
+    """Return the number of principal variances of n rows above those of noise, at least one.
 
     The bound is the Marchenko-Pastur edge; the noise level is the median variance over that of pure
     noise (Gavish and Donoho, 2014).
@@ -77,63 +83,110 @@ def count_above_noise(variances: np.ndarray, n: int, d: int) -> int:
 
 
 def extended(X: np.ndarray, A: np.ndarray, p: int, spread: float) -> np.ndarray:
-    """A with further columns, p in all: principal directions of what its span leaves of X, for coefficients of that standard deviation."""
+    """Return A with further columns, p in all: principal directions of what A leaves of X.
+
+    The further columns are scaled for coefficients of standard deviation ``spread``.
+    """
     basis = np.linalg.qr(A)[0]
     variances, directions = principal(X - X @ basis @ basis.T)
     more = np.zeros((len(A), p - A.shape[1]))
-    few = min(more.shape[1], directions.shape[1])
-    more[:, :few] = directions[:, :few] * np.sqrt(variances[:few]) / spread
+    count = min(more.shape[1], directions.shape[1])
+    more[:, :count] = directions[:, :count] * np.sqrt(variances[:count]) / spread
     return np.column_stack([A, more])
 
 
 def start(
     X: np.ndarray, p: int, prior: Prior, method: str, rng: np.random.RandomState
 ) -> tuple[np.ndarray, float]:
-    """Mixing matrix (d, p) and noise variance to start from.
+    """Return a mixing matrix (d, p) and a noise variance to start from.
 
-    Columns are scaled so that coefficients have the prior's variance. What PCA or FastICA cannot
-    give (more components than rows, say) is filled with random directions. Where p > d, FastICA and
-    its like look for what is not there, p sources as functions of d numbers, and all directions are
-    random; and principal components leave nothing to tell the noise by, which must not begin too
-    low.
+    The columns that the method gives come first; where it gives fewer than p (there are few rows,
+    say), the others are random directions. Then the columns are scaled so that coefficients have
+    the prior's variance.
     """
     centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
-    n, d = X.shape
+    d = X.shape[1]
     if p > d and method != "pca":
+        # the others look for what is not there: p sources as functions of d numbers
         method = "random"
     variances, directions = principal(centred)
-    total = variances.sum()
-    available = int((variances > 1e-10 * max(total, 1e-300)).sum())
-    kept = min(p, available, max(n - 1, 1))
-    noise = max(float(variances[kept:].sum()), (0.5 if p > d else 1e-3) * float(total)) / d
-    columns = directions[:, :kept] * np.sqrt(variances[:kept])
-    if method == "random" or kept == 0:
-        columns, kept = columns[:, :0], 0
-        noise = 0.5 * float(total) / d
-    elif method != "pca" and kept > 1:
-        scores = centred @ directions[:, :kept] / np.sqrt(variances[:kept])
-        columns = columns @ _FINDERS[method](scores, rng)
-    if kept < p:
-        extra = rng.normal(size=(d, p - kept))
-        size = np.sqrt(total / max(p, 1)) if kept == 0 else np.sqrt(np.square(columns).sum(0).min())
-        columns = np.hstack([columns, extra * size / np.linalg.norm(extra, axis=0)])
-    if prior.has_offset and kept:
-        columns[:, :kept] = _with_offset(X, centred, columns[:, :kept])
-    if kept:  # scale: the coefficients that least squares gives should have the prior's variance
+    columns = _columns_by_method(centred, variances, directions, p, method, rng)
+    known = columns.shape[1]
+    columns = _with_random_columns(columns, p, variances.sum(), rng)
+    if known:
+        if prior.has_offset:
+            columns[:, :known] = _with_offset(X, centred, columns[:, :known])
+        # the coefficients that least squares gives should have variance 1 for now
         columns = columns * np.sqrt(np.square(centred @ np.linalg.pinv(columns).T).mean(0))
     if not prior.symmetric and not prior.has_offset:
         columns = _oriented(columns, X, prior)
-    return columns / np.sqrt(max(prior.variance(), 1e-3)), max(noise, 1e-12 * float(total) / d)
+    return columns / np.sqrt(max(prior.variance(), 1e-3)), _noise_variance(variances, known, p, d)
+
+
+def _columns_by_method(
+    X: np.ndarray,
+    variances: np.ndarray,
+    directions: np.ndarray,
+    p: int,
+    method: str,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Return the columns that the method gives, (d, k) with k <= p, for coefficients of variance 1.
+
+    They are the principal components of X, or combinations of them. With "random" there are none.
+    """
+    available = int((variances > 1e-10 * max(variances.sum(), 1e-300)).sum())
+    count = min(p, available, max(len(X) - 1, 1))
+    columns = directions[:, :count] * np.sqrt(variances[:count])
+    if method == "random":
+        return columns[:, :0]
+    if method == "pca" or count <= 1:
+        return columns
+    scores = X @ directions[:, :count] / np.sqrt(variances[:count])
+    return columns @ _FINDERS[method](scores, rng)
+
+
+def _with_random_columns(
+    columns: np.ndarray, p: int, total: float, rng: np.random.RandomState
+) -> np.ndarray:
+    """Return p columns: those that are known, then random directions.
+
+    The random ones are as long as the shortest that is known. Where none is known, they share the
+    ``total`` variance.
+    """
+    d, known = columns.shape
+    if known == p:
+        return columns
+    extra = rng.normal(size=(d, p - known))
+    size = np.sqrt(total / max(p, 1)) if known == 0 else np.sqrt(np.square(columns).sum(0).min())
+    return np.hstack([columns, extra * size / np.linalg.norm(extra, axis=0)])
+
+
+def _noise_variance(variances: np.ndarray, known: int, p: int, d: int) -> float:
+    """Return the noise variance to start from: what the known columns leave, and not too little.
+
+    Where p > d, or no column is known, that is half of the total variance: principal components
+    leave nothing to tell the noise by, which must not begin too low.
+    """
+    total = float(variances.sum())
+    if known == 0:
+        noise = 0.5 * total / d
+    else:
+        noise = max(float(variances[known:].sum()), (0.5 if p > d else 1e-3) * total) / d
+    return max(noise, 1e-12 * total / d)
 
 
 def _oriented(columns: np.ndarray, X: np.ndarray, prior: Prior) -> np.ndarray:
-    """The columns with signs that give the coefficients means of the sign of the prior's (with a free mean, X says nothing of them)."""
+    """Return the columns with signs for which the coefficients' means have the sign of the prior's.
+
+    With a free mean, X says nothing of these signs.
+    """
     sign = np.sign(np.linalg.pinv(columns) @ X.mean(0)) * np.sign(prior.mean())
     return columns * np.where(sign < 0, -1.0, 1.0)
 
 
 def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """FastICA: the matrix whose columns are the independent directions of whitened scores."""
+    """Return the independent directions of whitened scores, by FastICA."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
         ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-4, random_state=rng).fit(scores)
@@ -142,23 +195,30 @@ def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
 
 
 def _unit_rows(scores: np.ndarray, share: float) -> np.ndarray:
-    """The longest ``share`` of the rows, made of length one: what is left when each row has a scale of its own."""
+    """Return the longest rows, a ``share`` of all, scaled to length one.
+
+    Directions are what is left to learn from when each row has a scale of its own.
+    """
     size = np.linalg.norm(scores, axis=1)
     longest = np.argsort(-size, kind="stable")[: max(int(share * len(size)), 2)]
     return scores[longest] / np.maximum(size[longest, None], 1e-300)
 
 
 def _independent_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """FastICA on the directions of the rows: for ternary coefficients with a common scale, where most are on."""
+    """Return the independent directions of rows scaled to length one, by FastICA.
+
+    This is for ternary coefficients with one scale per row, most of which are on.
+    """
     return _independent(_unit_rows(scores, 0.9), rng)
 
 
 def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """ICA with a sharply peaked law on the directions of the rows: for ternary coefficients with a common scale, where some are on.
+    """Return the independent directions of rows scaled to length one, by ICA with a peaked law.
 
-    Maximum likelihood by relative Newton steps, as in parameter expansion
-    (:func:`noisyica.engine.learning.expand`). FastICA's contrasts vanish between the sparse and the
-    dense case.
+    This is for ternary coefficients with one scale per row, some of which are on: between the
+    sparse and the dense case, FastICA's contrasts vanish. The law is proportional to 1 / cosh(1.5
+    t). Its likelihood is maximised by relative Newton steps, as in parameter expansion
+    (:func:`noisyica.engine.expansion.newton_rotation`).
     """
     rows = _unit_rows(scores, 0.7)
     whitened = np.sqrt(len(rows)) * np.linalg.svd(rows, full_matrices=False)[0]
@@ -176,9 +236,8 @@ def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.nda
         )
         scale = np.exp(-0.5 * (np.diag(gradient) - 1) / (1 + np.diag(curvature)))
         step = np.clip(newton, -0.3, 0.3)
-        W = np.diag(scale) + step * (
-            0.9 / max(float(np.linalg.norm(step, 2)), 0.9)
-        )  # many small steps together may be too large
+        # the norm of the whole step is bounded, too: many small entries may together be too large
+        W = np.diag(scale) + step * (0.9 / max(float(np.linalg.norm(step, 2)), 0.9))
         y, mixing = y @ W.T, mixing @ np.linalg.inv(W)
         if np.abs(newton).max() < 1e-5:
             break
@@ -186,34 +245,44 @@ def _sparse_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.nda
 
 
 def _dense_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """The directions in which most rows lie: for ternary coefficients with a common scale, where few are on.
+    """Return the directions in which most rows lie.
 
-    A row with just one component on lies along that component, and when few are on no other
-    direction has as many rows.
+    This is for ternary coefficients with one scale per row, few of which are on. A row with just
+    one component on lies along that component, and no other direction has as many rows.
     """
     unit = _unit_rows(scores, 0.6)[:3000]
     cosine = np.abs(unit @ unit.T)
     density = np.exp(80 * (cosine - 1)).sum(0)
-    found = []
+    centres = []
     for _ in range(scores.shape[1]):
         i = int(np.argmax(density))
         near = unit[cosine[i] > 0.95]
         centre = (np.sign(near @ unit[i])[:, None] * near).sum(0)
-        found.append(centre / np.linalg.norm(centre))
+        centres.append(centre / np.linalg.norm(centre))
         density = np.where(cosine[i] > 0.9, 0.0, density)
-    return np.array(found).T
+    return np.array(centres).T
 
 
 def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """A random rotation of the principal components."""
+    """Return a random rotation of the principal components."""
     return np.linalg.qr(rng.normal(size=(scores.shape[1], scores.shape[1])))[0]
 
 
-_FINDERS = {"rotation": _any_rotation, "fastica": _independent, "directions": _independent_directions,
-            "sparse directions": _sparse_directions, "clusters": _dense_directions}  # fmt: skip
+_FINDERS = {
+    "rotation": _any_rotation,
+    "fastica": _independent,
+    "directions": _independent_directions,
+    "sparse directions": _sparse_directions,
+    "clusters": _dense_directions,
+}
+"""Functions that find the directions (k, k) of components in whitened scores (n, k), by name."""
 
 
 def _with_offset(X: np.ndarray, centred: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Add to the columns, found in rows without their means, what the means say: the offset is independent of the coefficients."""
+    """Return the columns again, by regression of X on the coefficients of the centred rows.
+
+    The columns are those of rows without their means. The regression adds what the rows' means say
+    of them, since the offset is independent of the coefficients.
+    """
     sources = centred @ np.linalg.pinv(columns).T
     return X.T @ sources @ np.linalg.pinv(sources.T @ sources)

@@ -1,4 +1,4 @@
-"""The algorithms as values: how the expectation is had, how far a step goes, how coefficients move.
+"""The algorithms as values: their expectation, their steps, and the moves of the coefficients.
 
 Examples
 --------
@@ -20,6 +20,7 @@ TABLE: dict[str, type[Algorithm]] = {
 """The algorithms by name."""
 
 SAMPLERS = ("gibbs", "metropolis")
+"""The samplers of the coefficients by name."""
 
 
 def get(

@@ -1,4 +1,4 @@
-"""What an algorithm is: how the expectation is had, how far a step goes, how the coefficients move."""
+"""The base of all algorithms: expectation, steps, and the moves of the coefficients."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ class Algorithm:
 
     name: ClassVar[str]
     stochastic: ClassVar[bool] = True
-    """Whether coefficients are drawn, rather than integrated out or at their mode."""
+    """Whether coefficients are drawn, rather than integrated out or set to their mode."""
     stops_by_itself: ClassVar[bool] = False
-    """Whether the stopping rule applies: steps fall, and the draws' summaries come to rest."""
+    """Whether the stopping rule applies (:class:`noisyica.engine.convergence.Monitor`).
+
+    It needs falling steps, and draws whose summaries come to rest."""
 
     @classmethod
     def from_settings(cls, sampler: str, draws: tuple[int, int]) -> Algorithm:
@@ -39,7 +41,7 @@ class Algorithm:
     def expectation(
         self, plan: Plan, sent: Broadcast, block: Block, chain: Chain
     ) -> tuple[Chain, Totals]:
-        """Return the chain of a block after this iteration, and the sums of the block's statistics."""
+        """Return the chain of a block after this iteration, and the sums of its statistics."""
         raise NotImplementedError
 
     def step(self, t: Array, schedule: Schedule) -> Array:
@@ -57,5 +59,5 @@ class Algorithm:
     def move(
         self, plan: Plan, constants: Constants, state: State, averages: Totals, step: Array
     ) -> Move:
-        """Return how the coefficients move, in an iteration in which they do."""
+        """Return the move of the coefficients, which is used where ``moves`` is true."""
         return no_move(len(averages.statistics.b))

@@ -23,7 +23,9 @@ from noisyica.rows.block import Block
 Array = jax.Array
 
 MODE_SWEEPS = 5
-"""The number of sweeps of conditional modes per iteration, from where the last iteration ended."""
+"""The number of sweeps per iteration, each of which sets all coefficients to conditional modes.
+
+They begin where the last iteration ended."""
 
 
 @dataclasses.dataclass(frozen=True)

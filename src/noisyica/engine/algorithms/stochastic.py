@@ -25,7 +25,7 @@ Array = jax.Array
 
 @dataclasses.dataclass(frozen=True)
 class StochasticEM(Algorithm):
-    """SEM: the statistics of one draw per iteration, and nothing of those before."""
+    """SEM: the statistics are those of this iteration's draw alone."""
 
     sampler: str = "gibbs"
     name: ClassVar[str] = "sem"
@@ -55,9 +55,9 @@ class StochasticEM(Algorithm):
         return chain._replace(latent=latent), totals
 
     def _expansion(self, prior: Any, sent: Broadcast, latent: Any, block: Block) -> Any:
-        """Return the sums for the move, in those iterations that have one.
+        """Return the sums that the move needs, or zeros in iterations without a move.
 
-        These are every other one: the move is damped in any case, and its sums cost as much as the
+        Every other iteration has a move: it is damped in any case, and its sums cost as much as the
         products with x.
         """
 
@@ -140,5 +140,5 @@ class MonteCarloEM(StochasticEM):
 
 
 def block_key(sent: Broadcast, block: Block) -> RowKeys:
-    """Return the randomness of a block of rows in this iteration: a matter of the rows' numbers alone."""
+    """Return the randomness of a block of rows in this iteration, keyed by the rows' numbers."""
     return RowKeys(sent.key, block.first)
