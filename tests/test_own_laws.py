@@ -189,8 +189,8 @@ def test_fit_learns_the_law(ica, model):
     assert ica.n_parameters_ == 12 * 2 + 1 + 1
 
 
-def test_standard_errors(ica):
-    error = float(ica.standard_errors_["lean"])
+def test_standard_errors(ica, X):
+    error = float(ica.standard_errors(X)["lean"])
     # 600 coefficients that were seen without noise would leave cos(lean) / sqrt(600), about 0.028
     assert 0.02 < error < 0.1
     assert abs(abs(float(ica.prior_.law.lean)) - LEAN) < 4.5 * error
