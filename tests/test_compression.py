@@ -374,16 +374,21 @@ def test_laws_know_their_parts_and_atoms():
 
 
 @as_pytree()
-class Uniform(priors.Prior):
+class Silent(priors.Prior):
+    """A user's own prior that answers nothing."""
+
+    def _nothing(self, *_):
+        raise NotImplementedError
+
+    sample_prior = zeros = gibbs = coefficients = statistics = mstep = variance = _nothing
+
+
+@as_pytree()
+class Uniform(Silent):
     """A user's own prior, which says nothing of its coefficients but their variance."""
 
     def variance(self):
         return 1 / 3
-
-
-@as_pytree()
-class Silent(priors.Prior):
-    """A user's own prior, which does not even say that."""
 
 
 @as_pytree()
