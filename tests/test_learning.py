@@ -115,13 +115,21 @@ def test_composed_prior_is_learnt():
     assert np.isfinite(ica.components_).all()
 
 
-@pytest.mark.parametrize("name", ["bg"])
-def test_overcomplete_fits_run(name):
-    _, X = simulate(name, n=600, d=6, p=9, seed=5)
-    ica = NoisyICA(9, prior=name, tol=0, max_iter=100, random_state=0).fit(X)
-    assert ica.components_.shape == (9, 6)
-    assert np.isfinite(ica.components_).all()
-    assert ica.transform(X[:3]).shape == (3, 9)
+def test_more_components_than_columns_are_found():
+    """Nine components of rows in six dimensions, of which one in ten is on."""
+    A = np.random.default_rng(0).normal(size=(6, 9))
+    truth = Model(A, noise_variance=0.01, prior=priors.BernoulliGaussian(0.1))
+    X, new = truth.sample(1200, random_state=0)[0], truth.sample(200, random_state=1)[0]
+    ica = NoisyICA(9, tol=0, max_iter=300, random_state=0).fit(X)
+    # random starts may miss one component: over three sets of data 0.9997, 0.9998 and 0.979
+    assert matched_cosine(A, ica.mixing_) > 0.97
+    assert ica.noise_variance_ == pytest.approx(0.01, rel=0.15)
+    fewer = NoisyICA(6, tol=0, max_iter=300, random_state=0).fit(X)
+    of_truth = truth.log_likelihood(new).mean()
+    assert fewer.score(new) + 0.5 < of_truth - 0.3 < ica.score(new)
+    beta = ica.transform(new)
+    assert beta.shape == (200, 9)
+    assert np.square(new - ica.inverse_transform(beta)).mean() < 0.02
 
 
 def test_explained_variance_is_sorted_and_adds_up():
@@ -198,7 +206,9 @@ def test_callback_sees_models_and_may_stop():
         return iteration >= 200
 
     ica = NoisyICA(2, tol=0, random_state=0, callback=callback).fit(X)
-    assert ica.n_iter_ == seen[-1][0] == 210  # looks at 10, 60, 110, ...
+    looks = [iteration for iteration, _ in seen]
+    assert looks == sorted(set(looks))
+    assert looks[-2] < 200 <= looks[-1] == ica.n_iter_  # it ends with the first look after 200
     assert seen[-1][1] == pytest.approx(ica.noise_variance_)
 
 

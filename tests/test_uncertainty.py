@@ -55,10 +55,9 @@ def exact_errors(model, X, name, value, build, free_mean=True):
 
 
 def bernoulli_gaussian(alpha):
+    weights = jnp.stack([1 - alpha[0], alpha[0]])
     prior = priors.BernoulliGaussian(0.5)
-    return prior._with(
-        prior.law.__class__(prior.law.laws, jnp.stack([1 - alpha[0], alpha[0]])), None
-    )
+    return jax.tree.map(lambda leaf: weights if np.shape(leaf) == (2,) else leaf, prior)
 
 
 def ternary(gamma):
