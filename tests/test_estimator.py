@@ -7,6 +7,7 @@ import textwrap
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -18,8 +19,21 @@ from noisyica import NoisyICA, laws, priors
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
+def checks_that_fail(estimator):
+    """Return which of scikit-learn's checks the estimator cannot pass, and why."""
+    reason = (
+        "Each row has random numbers of its own: a row of weight 2 is not, to the last digit, "
+        "two rows of weight 1."
+    )
+    return {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+    }
+
+
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
-@parametrize_with_checks([NoisyICA(n_components=2, max_iter=40, tol=0)])
+@parametrize_with_checks(
+    [NoisyICA(n_components=2, max_iter=40, tol=0)], expected_failed_checks=checks_that_fail
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -72,7 +86,25 @@ def test_pipeline_clone_and_names(data):
     assert list(out.columns) == ["noisyica0", "noisyica1"]
 
 
-# ------------------------------------------------------------------------------------------------------- bad input
+def test_weights_are_routed_through_a_pipeline(data):
+    X, weight = data[1], np.random.default_rng(0).integers(1, 4, size=300).astype(float)
+    settings = {"n_components": 2, "max_iter": 20, "tol": 0, "random_state": 0}
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        ica = NoisyICA(**settings).set_fit_request(sample_weight=True)
+        routed = make_pipeline(scaler, ica).fit(X, sample_weight=weight)[-1]
+        ignored = NoisyICA(**settings).set_fit_request(sample_weight=False)
+        unweighted = make_pipeline(scaler, ignored).fit(X, sample_weight=weight)[-1]
+    scaled = StandardScaler().fit(X, sample_weight=weight).transform(X)
+    by_hand = NoisyICA(**settings).fit(scaled, sample_weight=weight)
+    np.testing.assert_array_equal(routed.components_, by_hand.components_)
+    np.testing.assert_array_equal(
+        unweighted.components_, NoisyICA(**settings).fit(scaled).components_
+    )
+    assert not np.array_equal(routed.components_, unweighted.components_)
+
+
+# ---------------------------------------------------------------------------------------- bad input
 
 GOOD = np.random.default_rng(0).normal(size=(30, 4))
 

@@ -80,11 +80,12 @@ def _compiled(name):
     In single precision it is compiled as fits compile it.
     """
     method = Compiled(lambda law, *args: getattr(law, name)(*args))
-    return lambda law, *args: method(
-        law,
-        *args,
-        quick=law.compiles_fast or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32,
-    )
+
+    def ask(law, *args):
+        fast_compile = law.compiles_fast or jnp.result_type(*jax.tree.leaves(args)) != jnp.float32
+        return method.compiled(fast_compile)(law, *args)
+
+    return ask
 
 
 log_normaliser, moments, best, draw, log_density, penalty = map(

@@ -1,12 +1,14 @@
 """What the page of a report holds; ``test_report_page.py`` opens it in a browser."""
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from noisyica import Model, NoisyICA, priors, report
 from noisyica.data import Data, Images
-from noisyica.report import contents, facts
+from noisyica.report import contents
 from noisyica.report.pack import pack
 from tests.fitted import fitted
 from tests.reports import (
@@ -17,6 +19,7 @@ from tests.reports import (
     P,
     digits,
     fit_of_digits,
+    quick_report,
     read_payload,
     unpack,
     write_odd_page,
@@ -171,5 +174,12 @@ def test_wrong_input(ica, coefficients, tmp_path):
         (priors.Offset(SHIFTED), "independent, Mixture, and an offset per row"),
     ],
 )
-def test_name_of_the_prior(prior, expected):
-    assert facts._prior_name(priors.get(prior)) == expected
+def test_name_of_the_prior(ica, coefficients, tmp_path, prior, expected):
+    other = copy.copy(ica)
+    other.prior_ = priors.get(prior)
+    if other.prior_.has_offset:
+        other.mean_ = np.zeros(D)
+    rows = Images((8, 8))
+    quick_report(tmp_path / "r.html", other, load_digits().data[:N], coefficients, rows)
+    tiles = read_payload((tmp_path / "r.html").read_text())["summary"]
+    assert [tile["note"] for tile in tiles if tile["label"] == "Components"] == [expected]

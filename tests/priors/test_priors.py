@@ -8,8 +8,11 @@ import pytest
 from noisyica import laws, priors
 from noisyica._jax.arrays import cast
 from noisyica._jax.compiling import Compiled
-from noisyica.engine.statistics import Block, Parameters, channel, collect, mstep
+from noisyica.engine.mstep import mstep
+from noisyica.engine.statistics import collect
+from noisyica.posterior.parameters import Parameters, channel
 from noisyica.priors import TABLE, Channel
+from tests.blocks import block_of
 from tests.tools import TRUE_PRIORS, some_slow
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -53,7 +56,7 @@ def geweke(prior, sampler, rows=ROWS):
     parameters = Parameters(A, jnp.zeros(d, "float32"), jnp.asarray(0.5, "float32"), prior)
 
     def run(key, of_c, of_G):
-        latent = prior.start(jax.random.fold_in(key, 0), p, rows, "float32")
+        latent = prior.sample_prior(jax.random.fold_in(key, 0), p, rows, "float32")
 
         def cycle(i, latent):
             keys = jax.random.split(jax.random.fold_in(key, i + 1), 2)
@@ -67,16 +70,14 @@ def geweke(prior, sampler, rows=ROWS):
                 keys[1], latent, tilt._replace(c=of_c * tilt.c, G=of_G * tilt.G)
             )
 
-        return prior.start(jax.random.fold_in(key, 99), p, rows, "float32"), jax.lax.fori_loop(
+        return prior.sample_prior(jax.random.fold_in(key, 99), p, rows, "float32"), jax.lax.fori_loop(
             0, CYCLES, cycle, latent
         )
 
-    compiled = Compiled(run)
+    compiled = Compiled(run).compiled(prior.compiles_fast)
 
     def score(of_c=1.0, of_G=1.0):
-        fresh, cycled = compiled(
-            jax.random.key(7), np.float32(of_c), np.float32(of_G), quick=prior.compiles_fast
-        )
+        fresh, cycled = compiled(jax.random.key(7), np.float32(of_c), np.float32(of_G))
         (mean, variance), (mean_c, variance_c) = (
             functionals(prior, fresh),
             functionals(prior, cycled),
@@ -140,13 +141,11 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     rng = np.random.default_rng(3)
     d, p, n = 5, 3, 400
     prior = cast(TRUE_PRIORS[name], float)
-    latent = prior.start(jax.random.key(0), p, n, float)
+    latent = prior.sample_prior(jax.random.key(0), p, n, float)
     beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
     mean = np.zeros(d) if prior.has_offset else rng.normal(size=d)
     X = mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d))
-    x = jnp.asarray(X.T)
-    block = Block(x, jnp.full(n, 1 / n), x.mean(1), jnp.square(x).mean(1))
-    found = mstep(collect(prior, latent, block), prior, not prior.has_offset, False, 1e-12)
+    found = mstep(collect(prior, latent, block_of(X.T)), prior, not prior.has_offset, False, 1e-12)
 
     def likelihood(A, mean, sigma2, prior):
         return (
@@ -190,7 +189,7 @@ def test_gamma_of_a_ternary_sample_counts_both_signs():
     """The paper's slip: gamma is P(Y = 1), half of P(Y != 0)."""
     for prior in (priors.ExponentialTernary(0.2), priors.SingleScaleTernary(0.2)):
         law = cast(prior, float)
-        latent = law.start(jax.random.key(0), 4, 50_000, float)
+        latent = law.sample_prior(jax.random.key(0), 4, 50_000, float)
         learnt = law.mstep(law.statistics(latent, jnp.ones(50_000)))
         assert learnt.gamma == pytest.approx(0.2, abs=4.5 * np.sqrt(0.4 * 0.6 / 200_000) / 2 + 1e-3)
 

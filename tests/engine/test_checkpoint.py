@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, priors
-from noisyica.engine import checkpoint
+from noisyica.engine import checkpoint, outcome
 
 
 @pytest.fixture
@@ -100,7 +100,11 @@ def test_interrupted_at_the_very_end(X, tmp_path, monkeypatch):
     path = tmp_path / "checkpoint.npz"
     whole = estimator().fit(X)
     ica = estimator(checkpoint=path)
-    monkeypatch.setattr(NoisyICA, "_finished", Stop(1, KeyboardInterrupt))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(outcome, "fitted_attributes", interrupt)
     with pytest.raises(KeyboardInterrupt):
         ica.fit(X)
     assert not hasattr(ica, "components_")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -25,7 +26,6 @@ def fresh(monkeypatch):
     before = options()
     for name, value in zip(OPTIONS, (None, 1.0), strict=True):
         jax.config.update(name, value)
-    monkeypatch.setattr(cache, "_own_folder", None)
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     yield
     for name, value in zip(OPTIONS, before, strict=True):
@@ -103,42 +103,46 @@ def test_a_folder_that_cannot_be_written_to(fresh, tmp_path, monkeypatch):
     def without_home():
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(cache, "_default_folder", without_home)
+    monkeypatch.setattr(Path, "home", without_home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
     assert noisyica.keep_compiled() == tmp_path / "good"
 
 
 @pytest.mark.parametrize(
     ("platform", "variables", "expected"),
     [
-        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/noisyica"),
-        ("linux", {"XDG_CACHE_HOME": "relative"}, "/home/me/.cache/noisyica"),
-        ("linux", {}, "/home/me/.cache/noisyica"),
-        ("linux", {"NOISYICA_CACHE": "1"}, "/home/me/.cache/noisyica"),
-        ("linux", {"NOISYICA_CACHE": "~/mine"}, "/home/me/mine"),
-        ("darwin", {}, "/home/me/Library/Caches/noisyica"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/noisyica"),
+        ("linux", {"XDG_CACHE_HOME": "{home}/x"}, "x/noisyica"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/noisyica"),
+        ("linux", {}, ".cache/noisyica"),
+        ("linux", {"NOISYICA_CACHE": "1"}, ".cache/noisyica"),
+        ("linux", {"NOISYICA_CACHE": "~/mine"}, "mine"),
+        ("darwin", {}, "Library/Caches/noisyica"),
+        ("win32", {"LOCALAPPDATA": "{home}/local"}, "local/noisyica"),
+        ("win32", {}, "AppData/Local/noisyica"),
     ],
 )
 @pytest.mark.skipif(os.name == "nt", reason="The paths are written as POSIX has them.")
-def test_default_folder(monkeypatch, platform, variables, expected):
+def test_default_folder(fresh, tmp_path, monkeypatch, platform, variables, expected):
     for name in ("XDG_CACHE_HOME", "NOISYICA_CACHE", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name, value.format(home=tmp_path))
     monkeypatch.setattr(sys, "platform", platform)
-    assert str(cache._default_folder()) == expected
+    assert noisyica.keep_compiled() == tmp_path / expected
+    assert (tmp_path / expected).is_dir()
 
 
-def test_what_was_unused_for_longest_is_deleted(tmp_path):
+def test_what_was_unused_for_longest_is_deleted(fresh, tmp_path, monkeypatch):
     for i, size in enumerate((40, 30, 20, 0)):
         path = tmp_path / f"jit_f-{i:064x}-cache"
         path.write_bytes(bytes(size))
         os.utime(path, (1000 + i, 1000 + i))
     (tmp_path / "someone's-cache").write_bytes(bytes(1000))
-    cache._delete_unused(tmp_path, 60)
+    monkeypatch.setattr(cache, "MAX_BYTES", 60)
+    noisyica.keep_compiled(tmp_path)
     assert sorted(path.stat().st_size for path in tmp_path.iterdir()) == [20, 30, 1000]
-    cache._delete_unused(tmp_path / "nowhere", 60)
 
 
 @pytest.mark.parametrize("variables", [{"NOISYICA_CACHE": "kept"}, {}])

@@ -7,7 +7,10 @@ import pytest
 
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
-from noisyica.engine.statistics import Block, Parameters, collect, draw_mixing
+from noisyica.engine.mixing import draw_mixing
+from noisyica.engine.statistics import collect
+from noisyica.posterior.parameters import Parameters
+from tests.blocks import block_of
 from tests.tools import matched_cosine, simulate
 
 
@@ -33,10 +36,7 @@ def test_conditional_of_the_mixing_matrix(diagonal):
         + np.sqrt(noise) * rng.normal(size=(n, d))
     )
     prior = cast(priors.Laplace(), float)
-    x = jnp.asarray(X.T)
-    statistics = collect(
-        prior, jnp.asarray(beta.T), Block(x, jnp.full(n, 1 / n), x.mean(1), jnp.square(x).mean(1))
-    )
+    statistics = collect(prior, jnp.asarray(beta.T), block_of(X.T))
     sigma2 = jnp.asarray(noise if diagonal else noise[0])
     parameters = Parameters(jnp.zeros((d, p)), jnp.zeros(d), sigma2, prior, jnp.asarray(tau2))
     keys = jax.random.split(jax.random.key(0), 4000)

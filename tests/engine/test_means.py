@@ -8,8 +8,14 @@ from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, NoisyICA, laws, priors
 from noisyica._jax.arrays import cast
-from noisyica.engine import learning
-from noisyica.engine.statistics import Block, Parameters, collect, shifted, transformed
+from noisyica.engine.algorithms import Saem
+from noisyica.engine.runs import begin
+from noisyica.engine.state import Constants, Plan, Schedule
+from noisyica.engine.statistics import collect, rotate, shift
+from noisyica.posterior.parameters import Parameters
+from noisyica.rows.block import device_blocks
+from noisyica.rows.source import Rows
+from tests.blocks import block_of
 from tests.tools import matched_cosine, some_slow
 
 N, D, P = 1000, 20, 3
@@ -68,7 +74,8 @@ def test_offset_is_learnt(tmp_path):
 def test_sweeps_begin_with_coefficients_that_know_no_offset():
     rng = np.random.default_rng(0)
     X, A = rng.normal(size=(50, 8)), rng.normal(size=(8, 2))
-    settings = learning.Settings("saem", "gibbs", False, False, "float64")
+    plan = Plan(Saem(), False, False, False, False, "float64")
+    constants = Constants(50.0, 1e-12, Schedule(10, 0.9))
     with jax.enable_x64(True):
         start = cast(
             Parameters(A, np.zeros(8), 0.5, priors.Offset(priors.BernoulliGaussian(0.5), 20.0)),
@@ -76,7 +83,7 @@ def test_sweeps_begin_with_coefficients_that_know_no_offset():
         )
         offset = 20 * rng.laplace(size=50)
         plain, moved = (
-            learning.begin(learning.prepare(x, "float64"), start, settings).state.latent
+            begin(device_blocks(Rows(x), "float64"), start, plan, constants).chains.latent
             for x in (X, X + offset[:, None])
         )
     np.testing.assert_allclose(moved.inner[..., :50], plain.inner[..., :50], atol=1e-10)
@@ -165,12 +172,12 @@ def test_statistics_follow_the_coefficients():
     rng = np.random.default_rng(0)
     x, beta, weight = (jnp.array(rng.normal(size=shape)) for shape in ((5, 40), (3, 40), (40,)))
     weight = weight**2 / (weight**2).sum()
-    block, prior = Block(x, weight, x @ weight, x**2 @ weight), priors.Logistic()
-    W, shift = jnp.array(rng.normal(size=(3, 3))), jnp.array(rng.normal(size=3))
-    found = collect(prior, beta, block)
+    block, prior = block_of(x, weight), priors.Logistic()
+    W, delta = jnp.array(rng.normal(size=(3, 3))), jnp.array(rng.normal(size=3))
+    before = collect(prior, beta, block)
     for moved, there in (
-        (transformed(found, W), W @ beta),
-        (shifted(found, shift), beta + shift[:, None]),
+        (rotate(before, W), W @ beta),
+        (shift(before, delta), beta + delta[:, None]),
     ):
         expected = collect(prior, there, block)
         for name in ("x", "b", "bb", "xb"):

@@ -21,7 +21,7 @@ from noisyica.app import demo, options
 from noisyica.app.command_line import app
 from noisyica.data import read
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
