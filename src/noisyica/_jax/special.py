@@ -25,6 +25,8 @@ import scipy.special
 from jax import lax
 from numpy.polynomial import Chebyshev, Polynomial, chebyshev, polynomial
 
+from noisyica._jax.xla import once, ratio
+
 Q = 3.5
 """The constant q, for which the polynomial is most accurate (scanned from 1.5 to 4.5)."""
 LOG_2 = float(np.log(2.0))
@@ -58,22 +60,6 @@ def _polynomial(tau: jax.Array, derivative: int = 0) -> jax.Array:
     for c in coefficients[-2::-1]:
         value = value * y + c
     return value
-
-
-def once(x: jax.Array) -> jax.Array:
-    """Return x (no less than the least finite number) so that XLA:CPU computes it only once.
-
-    It goes through an operation that has one array operand. XLA:CPU never fuses a many-operand
-    operation that meets a reused exp, log or division further on: it cuts the kernel there instead,
-    and writes the value out or recomputes it. A draw in which whatever is used twice goes through
-    here is one vectorised kernel, several times as fast.
-    """
-    return jnp.maximum(x, np.finfo(x.dtype).min)
-
-
-def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return x / y, for a result that is used more than once (see :func:`once`)."""
-    return once(x * (1 / y))
 
 
 def _divide(x: jax.Array, y: jax.Array) -> jax.Array:

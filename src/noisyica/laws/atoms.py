@@ -16,8 +16,8 @@ from noisyica._jax.special import (
     half_line_moments,
     log_half_line,
     normal_quantile,
-    once,
 )
+from noisyica._jax.xla import once
 from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
 from noisyica.laws.shift import FIRST_LOCATION, Located
 

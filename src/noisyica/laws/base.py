@@ -300,8 +300,10 @@ class Law:
         return None
 
     def class_statistics(self, counts: Array, sums: Array) -> Any:
-        """Return what :meth:`statistics` sums up to, from the number of values in each class (K,) and
-        their sums (K,)."""
+        """Return what :meth:`statistics` sums up to over values whose classes are known.
+
+        ``counts`` (K,) holds the number of values in each class, and ``sums`` (K,) their sums.
+        """
         return ()
 
     @property

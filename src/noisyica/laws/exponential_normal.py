@@ -15,7 +15,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from noisyica._jax.arrays import floating
-from noisyica._jax.special import LOG_2PI, once, ratio
+from noisyica._jax.special import LOG_2PI
+from noisyica._jax.xla import once, ratio
 from noisyica.laws.atoms import Normal
 from noisyica.laws.base import Law, Piece, Uniforms, broadcast_double, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from noisyica._jax.special import once
+from noisyica._jax.xla import once
 
 Array = jax.Array
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from noisyica._jax.arrays import floating
-from noisyica._jax.special import LOG_2, once, ratio
+from noisyica._jax.special import LOG_2
+from noisyica._jax.xla import once, ratio
 from noisyica.laws.atoms import quotient
 from noisyica.laws.base import Law, Uniforms, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size

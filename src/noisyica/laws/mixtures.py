@@ -13,7 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from noisyica._jax.arrays import floating
-from noisyica._jax.special import once
+from noisyica._jax.xla import once
 from noisyica.laws.atoms import Dirac
 from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
 

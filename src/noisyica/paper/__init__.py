@@ -39,7 +39,7 @@ __all__ = ["NAMES", "Claim", "Entry", "Options", "Picture", "Result"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is public when it is first asked for: ``noisyica --help`` needs the names only."""
+    """Import a public name when it is first asked for: ``noisyica --help`` needs none of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("noisyica.paper.common"), name)

@@ -13,7 +13,8 @@ from jax.typing import ArrayLike
 from noisyica import laws
 from noisyica._jax.arrays import all_states
 from noisyica._jax.randomness import Key, split, uniforms
-from noisyica._jax.special import half_line_draw, log_half_line, once
+from noisyica._jax.special import half_line_draw, log_half_line
+from noisyica._jax.xla import once
 from noisyica.laws import Classes, keep_inside
 from noisyica.priors.base import (
     Channel,
