@@ -39,7 +39,7 @@ FROM_MEAN_FIELD = 80
 """The default number of temperatures of a path that starts at the mean field."""
 FROM_PRIOR = 200
 """The default number of temperatures of a path that starts at the prior."""
-HEAT = 0.1
+MEAN_FIELD_POWER = 0.1
 """The power to which the mean field's likelihood is raised.
 
 The mean field knows one mode only, and has to be wide enough to reach the others."""
@@ -144,7 +144,7 @@ def _start(prior: Prior, end: Channel, prior32: Any) -> tuple[Channel, Array, in
     if mean_field is None:
         nothing = Channel(*(jnp.zeros_like(part) for part in end))
         return nothing, jnp.zeros(end.c.shape[1:]), FROM_PRIOR, 4.0
-    base = Channel(*(HEAT * part.astype(float) for part in mean_field[0]))
+    base = Channel(*(MEAN_FIELD_POWER * part.astype(float) for part in mean_field[0]))
     log_normaliser = prior.log_normaliser(base)  # type: ignore[attr-defined]
     return base, log_normaliser, FROM_MEAN_FIELD, 1.5
 

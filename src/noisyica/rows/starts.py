@@ -197,10 +197,12 @@ def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
 def _unit_rows(scores: np.ndarray, share: float) -> np.ndarray:
     """Return the longest rows, a ``share`` of all, scaled to length one.
 
+    There are at least as many of them as columns, where there are as many rows at all.
     Directions are what is left to learn from when each row has a scale of its own.
     """
     size = np.linalg.norm(scores, axis=1)
-    longest = np.argsort(-size, kind="stable")[: max(int(share * len(size)), 2)]
+    count = max(int(share * len(size)), scores.shape[1], 2)
+    longest = np.argsort(-size, kind="stable")[:count]
     return scores[longest] / np.maximum(size[longest, None], 1e-300)
 
 
