@@ -25,11 +25,11 @@ class TemperedSaem(Saem):
     name: ClassVar[str] = "tempered-saem"
 
     def expectation(
-        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, key: Any = None
+        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, sweep: Any = 0
     ) -> tuple[Chain, Totals]:
         temperature = 1 + (self.heat - 1) * jnp.maximum(1 - sent.t / self.until, 0.0)
         hot = sent.parameters._replace(sigma2=sent.parameters.sigma2 * temperature)
-        return super().expectation(plan, sent._replace(parameters=hot), block, chain, key)
+        return super().expectation(plan, sent._replace(parameters=hot), block, chain, sweep)
 
 
 TABLE[TemperedSaem.name] = TemperedSaem

@@ -84,7 +84,7 @@ class NoisyICA(
     burn_in : float, default=0.5
         The share of ``max_iter`` during which the step is 1.
     kappa : float, default=0.9
-        After burn-in the step of "saem" is t^-kappa, 0.5 <= kappa <= 1.
+        In the k-th iteration after burn-in the step of "saem" is k^-kappa, 0.5 <= kappa <= 1.
     max_iter : int, default=1000
         The maximum number of iterations.
     tol : float, default=1e-3
@@ -92,7 +92,7 @@ class NoisyICA(
         after the other, their means over the two halves of the latter part of the run since burn-in
         differ by less than their standard deviation plus this share of them. 0 runs all iterations.
     dtype : {"float32", "float64"}, default="float32"
-        The precision of the sampler; sums and the M-step are always in float64.
+        The precision of the sampler; sums over blocks of rows and the M-step are in float64.
     random_state : int, RandomState or None, default=None
         The random seed, which decides everything random.
     verbose : bool, default=True
@@ -255,12 +255,12 @@ class NoisyICA(
                 starts = all_starts(self, task, self._last_fit())
                 watch.begin([begin(blocks, start, plan, constants) for start in starts])
             task = task._replace(sample=None)  # the starts are made: free its memory
-            if not watch.at_rest():
+            if not watch.at_rest():  # a checkpoint may hold a fit that has ended
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
-                    if watch.enough(runs):
+                    if watch.take_note(runs):
                         break
         self._keep(task, watch)
-        self._tell_unless_at_rest(watch.interrupted)
+        self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself)
 
     def _keep(self, task: Task, watch: Watch) -> None:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
@@ -279,7 +279,7 @@ class NoisyICA(
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
 
-    def _tell_unless_at_rest(self, interrupted: bool) -> None:
+    def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool) -> None:
         """Raise KeyboardInterrupt if the fit was interrupted; warn if it was still moving."""
         if interrupted:
             raise KeyboardInterrupt(
@@ -287,8 +287,7 @@ class NoisyICA(
                 "has what was learnt."
             )
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter
-        stops = self.algorithm == "saem" or getattr(self.algorithm, "stops_by_itself", False)
-        if self.tol > 0 and stops and unfinished and self.max_iter > 200:
+        if self.tol > 0 and stops_by_itself and unfinished and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise "
                 "max_iter, or look at history_.",

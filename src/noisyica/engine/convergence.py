@@ -61,6 +61,9 @@ def similarity(A: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
     unit = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
     cosines = []
     for B in others:
+        if not np.isfinite(B).all():  # a run that broke down
+            cosines.append(np.full(A.shape[1], np.nan))
+            continue
         cosine = np.abs(unit.T @ (B / np.maximum(np.linalg.norm(B, axis=0), 1e-300)))
         cosines.append(cosine[linear_sum_assignment(-cosine)])
     return np.array(cosines).reshape(len(others), A.shape[1])

@@ -40,7 +40,7 @@ LEAST_STEP = 0.2
 class Move(NamedTuple):
     """A move of the coefficients, beta -> W beta + shift."""
 
-    W: Array  # (p, p)
+    W: Array  # (p, p)  R^-1 of the text above
     shift: Array  # (p,)
 
 

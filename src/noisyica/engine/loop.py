@@ -27,6 +27,7 @@ from noisyica.engine.mixing import draw_mixing
 from noisyica.engine.mstep import mstep
 from noisyica.engine.runs import grouped
 from noisyica.engine.state import (
+    MIXING,
     Broadcast,
     Chain,
     Constants,
@@ -39,16 +40,16 @@ from noisyica.engine.state import (
     trace,
 )
 from noisyica.engine.statistics import Statistics, rotate, shift
-from noisyica.engine.sweepers import InMemory
+from noisyica.engine.sweepers import InMemory, Sweeper
 from noisyica.engine.truncation import truncate
 from noisyica.rows.block import Block
 
 Array = jax.Array
 
-MIXING = 1
-"""The number that is folded into an iteration's key for the draw of A.
-
-So the draw of A has other random numbers than the rows."""
+WORK_PER_CHUNK = 2e9
+"""About how many multiplications a chunk of iterations takes: half a second between two looks."""
+COST_OF_A_DRAW = 30.0
+"""About how many multiplications a draw of a coefficient takes as long as."""
 FEW_COEFFICIENTS = 2048
 """The number of coefficients up to which code is compiled fast rather than to run fast.
 
@@ -56,7 +57,7 @@ With so few of them, compiling takes longer than learning."""
 
 
 def step(
-    sweeper: Any, plan: Plan, constants: Constants, key: Array, state: State, chains: Any
+    sweeper: Sweeper, plan: Plan, constants: Constants, key: Array, state: State, chains: Any
 ) -> tuple[State, Any]:
     """Take one turn of the loop: sweep all rows, then update the parameters."""
     t = state.t
@@ -73,22 +74,30 @@ def step(
 
 
 def update(plan: Plan, constants: Constants, key: Array, state: State, averages: Totals) -> State:
-    """Return the state after an iteration whose draws have these average statistics."""
+    """Return the state after an iteration whose draws have these average statistics.
+
+    Choose the move of the coefficients, draw A if it is hidden, take the step towards the new
+    statistics, solve the M-step, and return to the restart point where the statistics are too far.
+    """
     algorithm, t, parameters = plan.algorithm, state.t, state.parameters
     prior, old, new = parameters.prior, state.statistics, averages.statistics
-    size = algorithm.step(t, constants.schedule)
+    size = algorithm.step_size(t, constants.schedule)
     move = algorithm.move(plan, constants, state, averages, size)
     move = choose(algorithm.moves(t), move, no_move(len(new.b)))
     shifts = algorithm.shifts(plan, prior)
+    # Where A is hidden it is drawn from this iteration's statistics, which move first. The average of
+    # E[A] over iterations is not turned by a single move, but the mean is solved from the averages
+    # alone: when the coefficients shift, these have to shift with them. Where A is not hidden, it is
+    # solved from the averages, and these move.
     if plan.sample_mixing:
         new = rotate(new, move.W)
-        if shifts:  # the mean, a function of the average, has to follow
+        if shifts:
             new, old = shift(new, move.shift), shift(old, move.shift)
         mixing_key = jax.random.fold_in(key, MIXING)
-        A, mixing = draw_mixing(mixing_key, new, parameters, constants.n_rows, plan.free_mean)
+        A, mixing = draw_mixing(mixing_key, new, parameters, constants.total_weight, plan.free_mean)
         new = new._replace(mixing=mixing)
     statistics: Statistics = jax.tree.map(lambda s, s_new: s + size * (s_new - s), old, new)
-    if not plan.sample_mixing:  # A is a function of the average: it moves when the average does
+    if not plan.sample_mixing:
         statistics = rotate(statistics, move.W)
         statistics = shift(statistics, move.shift) if shifts else statistics
     learnt = mstep(statistics, prior, plan.free_mean, plan.diagonal, constants.floor)
@@ -223,9 +232,10 @@ def _chunk(blocks: Block, begun: list[Run], schedule: Schedule) -> tuple[int, bo
     """Return the number of iterations per chunk, and whether to compile fast, not to run fast."""
     count, d, size = blocks.x.shape
     p, prior = begun[0].state.parameters.A.shape[1], begun[0].state.parameters.prior
-    work = count * size * (d + 30.0) * (p + 1) * max(schedule.draws) * len(begun)
+    rows = count * size * max(schedule.draws) * len(begun)
+    work = rows * (d + COST_OF_A_DRAW) * (p + 1)
     few = count * size * p <= FEW_COEFFICIENTS
-    return int(np.clip(2e9 / work, 5, 50)), prior.compiles_fast or few
+    return int(np.clip(WORK_PER_CHUNK / work, 5, 50)), prior.compiles_fast or few
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -37,7 +37,7 @@ def best_start(
     share = float(blocks.weight[0].sum() / blocks.weight.sum())
     first: Block = jax.tree.map(lambda leaf: leaf[:1], blocks)
     schedule = Schedule(SHORT_RUN // 2, 0.75)
-    constants = constants._replace(n_rows=constants.n_rows * share, schedule=schedule)
+    constants = constants._replace(total_weight=constants.total_weight * share, schedule=schedule)
     sampler = getattr(plan.algorithm, "sampler", "gibbs")
     plan = plan._replace(algorithm=Saem(sampler), truncate=False)
     begun = [begin(first, start, plan, constants) for start in starts]

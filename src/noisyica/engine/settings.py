@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -124,7 +125,8 @@ def plain_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | Non
     if not isinstance(plain["prior"], str):
         plain["prior"] = priors.to_plain(priors.get(plain["prior"]))
     if not isinstance(plain["algorithm"], str):
-        plain["algorithm"] = plain["algorithm"].name
+        algorithm = plain["algorithm"]
+        plain["algorithm"] = {"name": algorithm.name, **dataclasses.asdict(algorithm)}
     if not (plain["random_state"] is None or isinstance(plain["random_state"], Integral)):
         plain["random_state"] = None
     if isinstance(plain["n_draws"], (tuple, list)):
@@ -139,6 +141,9 @@ def from_plain_settings(plain: dict[str, Any], init: np.ndarray | None) -> dict[
     settings = dict(plain)
     if isinstance(settings["prior"], dict):
         settings["prior"] = priors.from_plain(settings["prior"])
+    if isinstance(settings["algorithm"], dict):
+        fields = dict(settings["algorithm"])
+        settings["algorithm"] = algorithms.from_fields(fields.pop("name"), fields)
     if init is not None:
         settings["init"] = init
     if isinstance(settings["n_draws"], list):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisyica._jax.randomness import RowKeys
 from noisyica.engine.expansion import Move
 from noisyica.engine.statistics import Statistics
 from noisyica.posterior.parameters import Parameters
@@ -43,7 +44,7 @@ class Schedule(NamedTuple):
     draws: tuple[int, int] = (1, 1)
     end: int = 1
 
-    def step(self, t: Array) -> Array:
+    def step_size(self, t: Array) -> Array:
         """Return SAEM's step in iteration t."""
         return jnp.maximum(t - self.burn_in + 1.0, 1.0) ** -self.kappa
 
@@ -64,9 +65,15 @@ class Schedule(NamedTuple):
 class Constants(NamedTuple):
     """Numbers that are fixed during a run; the compiled code serves for any values of them."""
 
-    n_rows: Any  # the total weight of the rows
+    total_weight: Any  # the sum of the rows' weights: how many rows they count for
     floor: Any  # the minimum noise variance that can be told from rounding
     schedule: Schedule
+
+
+SWEEPS, IMPUTATION, MIXING = range(3)
+"""What the random numbers of an iteration are for.
+
+The rows' latent variables are drawn in sweeps, their missing entries are drawn, and so is A."""
 
 
 class Broadcast(NamedTuple):
@@ -79,11 +86,20 @@ class Broadcast(NamedTuple):
     move: Move  # of the coefficients: the last iteration decided it, and the sweep begins with it
     restart: Array  # whether the chains return to their restart points (truncation)
 
+    def row_keys(self, block: Block, role: int, sweep: Any = 0) -> RowKeys:
+        """Return the randomness of the rows of a block for one role, in one sweep of the iteration.
+
+        Each role and sweep has a key of its own, since ``jax.random.split(key, n)[i]`` is
+        ``fold_in(key, i)``: a key that a prior may split must have no other descendants.
+        """
+        key = jax.random.fold_in(jax.random.fold_in(self.key, role), sweep)
+        return RowKeys(key, block.first)
+
 
 class Totals(NamedTuple):
     """What comes back from a block of rows: sums over its rows. Those of blocks can be added."""
 
-    weight: Array  # the total weight of the rows
+    weight: Array  # the sum of the rows' relative weights, by which sums become averages
     statistics: Statistics
     expansion: Any = None  # noisyica.priors.Expansion, where the algorithm asks for it
 

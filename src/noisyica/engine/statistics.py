@@ -64,7 +64,10 @@ def without_offset(block: Block, b: Array, bb: Array, xb: Array, prior: Any) -> 
 
 
 def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
-    """Return the statistics of a block of rows with these latent variables, summed in float64."""
+    """Return the sums of the statistics of a block of rows with these latent variables.
+
+    Within a block they are summed in the sampler's precision, and over blocks in float64.
+    """
     beta = prior.coefficients(latent)
     p = beta.shape[0]
     weighted = pad_columns(beta * block.weight, axis=0)

@@ -8,7 +8,7 @@ nor workers change the sums.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -52,6 +52,13 @@ def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
     restart_point = choose(sent.t == 1, here, chain.restart_point)
     latent, x = choose(sent.restart, restart_point, here)
     return Chain(latent, x, restart_point)
+
+
+class Sweeper(Protocol):
+    """What the loop needs of whoever holds the rows."""
+
+    def sweep(self, plan: Plan, sent: Broadcast, chains: Any) -> tuple[Any, Totals]:
+        """Call :func:`sweep_block` for all blocks; return the new chains and the sums of all rows."""
 
 
 class InMemory(NamedTuple):

@@ -68,6 +68,7 @@ class Task(NamedTuple):
         return Parameters(*converted)
 
 
+# the seed that Model.log_likelihood makes of its random_state=0
 _SCORE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 
 
@@ -81,7 +82,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     if settings.mean == "offset" and not prior.has_offset:
         prior = priors.Offset(prior, max(summary.offset, 1e-300))
     prior = to_numpy(prior).rescaled(rows.unit)
-    rng = check_random_state(settings.random_state)
+    rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
     key = jax.random.key(rng.randint(2**31 - 1))
     all_rows = _all_rows(rows)
     p = _number_of_components(settings, rows, summary, all_rows)
@@ -101,7 +102,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         prior=prior,
         p=p,
         plan=plan,
-        constants=_constants(settings, rows, blocks),
+        constants=_constants(settings, plan, rows, blocks),
         key=key,
         rng=rng,
     )
@@ -122,13 +123,13 @@ def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
     )
 
 
-def _constants(settings: Settings, rows: Rows, blocks: Block) -> Constants:
+def _constants(settings: Settings, plan: Plan, rows: Rows, blocks: Block) -> Constants:
     """Return the numbers that are fixed during a run."""
     mean_square = float(np.asarray(blocks.sum_xx).sum()) / (rows.n * rows.d)
     burn_in = round(settings.burn_in * settings.max_iter)
-    draws = number_of_draws(settings) if settings.algorithm == "mcem" else (1, 1)
+    draws = number_of_draws(settings) if plan.algorithm.several_draws else (1, 1)
     return Constants(
-        n_rows=np.asarray(rows.count),
+        total_weight=np.asarray(rows.total_weight),
         floor=np.asarray(max(ROUNDING[settings.dtype] * mean_square, 1e-300)),
         schedule=Schedule(burn_in, float(settings.kappa), draws, settings.max_iter),
     )

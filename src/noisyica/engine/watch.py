@@ -60,8 +60,12 @@ class Watch:
         ]
         return len(looks) == len(self.runs) and all(looks)
 
-    def enough(self, runs: list[Run]) -> bool:
-        """Take note of where the runs stand; return whether they need not go on."""
+    def take_note(self, runs: list[Run]) -> bool:
+        """Take note of where the runs stand, and return whether they need not go on.
+
+        Show progress, tell the callback, look for convergence and write the checkpoint; raise
+        ValueError if all runs broke down.
+        """
         self.runs = runs
         self._check_alive()
         state = runs[0].state
@@ -70,7 +74,7 @@ class Watch:
         if self._callback is not None:
             parameters = self._task.in_units_of_x(state.estimate)
             told = bool(self._callback(int(state.t), parameters))
-        if told | self.at_rest():
+        if told | self.at_rest():  # both: the monitors have to see every look
             return True
         if self._file is not None:
             self._file.save(self.runs, self.monitors)

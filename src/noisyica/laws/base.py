@@ -127,7 +127,7 @@ class Law:
     """Whether the law has a score that all coefficients may be rotated by: no atom, no infinite
     peak, and a density on the whole line."""
     compiles_fast: ClassVar[bool] = False
-    """Whether the law's kernels are simple enough to be compiled quickly."""
+    """Whether the kernels are so simple that they run as fast when they are compiled fast."""
 
     # Which uniform of a draw a mixture may use before, to choose between this law and its atoms.
     _shared_uniform: ClassVar[int] = 0

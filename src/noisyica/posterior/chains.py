@@ -146,7 +146,7 @@ def _sweep_rows(
     if sampler == "metropolis":
         METROPOLIS.require(prior)
     parameters = parameters._replace(prior=prior)
-    latent = prior.sample_prior(keys, parameters.A.shape[1], block.x.shape[1], SWEEP)
+    latent = prior.sample_prior(fold_in(keys, 0), parameters.A.shape[1], block.x.shape[1], SWEEP)
     sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
     first_seen: Channel = cast(channel(parameters, block.x), SWEEP)
 
@@ -156,10 +156,10 @@ def _sweep_rows(
 
     def step(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
         latent, block = carry
-        step_keys = fold_in(keys, i)
-        latent = sweep(step_keys, latent, seen(block))
+        # the start has the key 0; a key that a prior may split has no other descendants
+        latent = sweep(fold_in(keys, 2 * i + 1), latent, seen(block))
         if block.observed is not None:
-            block = impute(fold_in(step_keys, 0), parameters, latent, block)
+            block = impute(fold_in(keys, 2 * i + 2), parameters, latent, block)
         return latent, block
 
     def to_next_draw(carry: Any, i: Array) -> tuple[Any, Any]:

@@ -154,11 +154,15 @@ class Prior(abc.ABC):
         return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
 
     def with_offset(self, latent: Any, offset: Any) -> Any:
-        """Return the latent variables with other offsets, for priors that have them."""
+        """Return the latent variables with other offsets; the default has none, and ignores them."""
         return latent
 
     def with_coefficients(self, latent: Any, beta: Any) -> Any:
-        """Return the latent variables with these coefficients, where they can have any."""
+        """Return the latent variables with these coefficients, from which sweeps begin.
+
+        The default ignores them. A prior whose coefficients can be set gives this method, so that
+        learning begins at the linear estimate of the coefficients instead of zeros.
+        """
         return latent
 
     def shifted(self: Self) -> Self:

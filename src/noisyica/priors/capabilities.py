@@ -1,6 +1,7 @@
-"""Capabilities: what a prior can do besides learning, and the methods that this needs.
+"""Capabilities: what a prior can do beyond its core, and the methods that this needs.
 
-Learning needs the core of :class:`noisyica.priors.Prior` alone. Everything else is a capability.
+Learning works with the core of :class:`noisyica.priors.Prior` alone, and is faster with
+``EXPANSION``. Everything else is a capability.
 Code that needs one asks for it; where a method is missing, the error names the prior, the
 capability and the method.
 

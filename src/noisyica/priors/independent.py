@@ -144,14 +144,14 @@ class Independent(Prior):
             b = c - row @ beta + a * beta[j]
             return beta.at[j].set(lax.cond(always(j), self._law_at(j).draw, _zeros, u, a, b)), None
 
-        return _over_sites(site, key, self.law.n_uniforms, latent, channel)
+        return lax.scan(site, latent, _sites(key, self.law.n_uniforms, latent, channel))[0]
 
     def ascend(self, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, _ = x
             return beta.at[j].set(self._law_at(j).mode(a, c - row @ beta + a * beta[j])), None
 
-        return _over_sites(site, jax.random.key(0), 0, latent, channel)
+        return lax.scan(site, latent, _sites(jax.random.key(0), 0, latent, channel))[0]
 
     def penalty(self, beta: Array, offset: Array) -> Array:
         return self._law_of_rows().penalty(beta).sum(0)
@@ -221,7 +221,7 @@ class Independent(Prior):
             gain = gain + law.log_guard_ratio(new, proposal) - law.log_guard_ratio(old, proposal)
             return beta.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
 
-        return _over_sites(site, key, 1 + self.law.n_uniforms, latent, channel)
+        return lax.scan(site, latent, _sites(key, 1 + self.law.n_uniforms, latent, channel))[0]
 
     def coefficients(self, latent: Array) -> Array:
         return latent
@@ -351,15 +351,13 @@ def _log_density(law: Law, points: Any) -> Any:
     return law.log_density(points)
 
 
-def _over_sites(site: Any, key: Key, n_uniforms: int, beta: Array, channel: Channel) -> Array:
-    """Return the coefficients after ``site`` was called for one component after the other.
+def _sites(key: Key, n_uniforms: int, beta: Array, channel: Channel) -> tuple[Any, ...]:
+    """Return what a scan over the components needs of each, along a leading axis.
 
-    Each call has the component j, its row of G, a = G_jj, its row of c and fresh uniforms.
+    These are the component j, its row of G, a = G_jj, its row of c, and fresh uniforms.
     """
-    p = beta.shape[0]
     u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
-    inputs = (jnp.arange(p), channel.G, jnp.diag(channel.G), channel.c, u)
-    return lax.scan(site, beta, inputs)[0]
+    return jnp.arange(beta.shape[0]), channel.G, jnp.diag(channel.G), channel.c, u
 
 
 def _zeros(u: Any, a: Array, b: Array) -> Array:

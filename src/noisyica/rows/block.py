@@ -24,7 +24,7 @@ class Block(NamedTuple):
     """A block of rows, transposed, with the rows' weights and the weighted sums of its columns."""
 
     x: Array  # (d, n)
-    weight: Array  # (n,)  how many rows each row counts for; 0 for rows that only fill the block up
+    weight: Array  # (n,)  relative weights, 1 on average; 0 for rows that only fill the block up
     sum_x: Array  # (d,)  weighted sum of the rows, in float64
     sum_xx: Array  # (d,)  weighted sum of the squares of their entries, in float64
     observed: Any  # (d, n) booleans, where entries are missing; None where none is

@@ -36,7 +36,7 @@ class Rows:
             self.weight = weight[self._kept]
         self.n = len(X) if self._kept is None else len(self._kept)
         self.d = X.shape[1]
-        self.count = float(self.n if self.weight is None else self.weight.sum())
+        self.total_weight = float(self.n if self.weight is None else self.weight.sum())
         self.centre, self.unit = np.zeros(self.d), 1.0
 
     def centred(self, free_mean: bool) -> tuple[Rows, Summary]:
@@ -68,6 +68,11 @@ class Rows:
         for first in range(0, self.n, step):
             yield first, self._read(first, first + step)
 
+    def standardised_blocks(self) -> Iterator[np.ndarray]:
+        """Go through the rows in order, in blocks that are centred and scaled, in float64."""
+        for _, rows in self.blocks():
+            yield self._standardise(rows)
+
     def standardised(self, first: int, end: int) -> np.ndarray:
         """Return the rows from ``first`` up to ``end``, centred and scaled, in float64."""
         return self._standardise(self._read(first, end))
@@ -85,7 +90,7 @@ class Rows:
 
     def relative_weight(self, first: int, end: int) -> np.ndarray:
         """Return the weights of the rows from ``first`` up to ``end``, which are 1 on average."""
-        return self._weight(first, min(end, self.n) - first) * (self.n / self.count)
+        return self._weight(first, min(end, self.n) - first) * (self.n / self.total_weight)
 
     @property
     def share(self) -> np.ndarray | None:

@@ -37,8 +37,7 @@ def principal_variances(rows: Rows) -> np.ndarray:
     """Return all principal variances, decreasing, of rows without missing entries."""
     covariance = np.zeros((rows.d, rows.d))
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
-        for first, block in rows.blocks():
-            part = rows.standardised(first, first + len(block))
+        for part in rows.standardised_blocks():
             covariance += part.T @ part
         values = np.linalg.eigvalsh(covariance / rows.n)
     return np.maximum(values[::-1], 0.0)

@@ -9,6 +9,8 @@ Saem(sampler='gibbs')
 
 from __future__ import annotations
 
+from typing import Any
+
 from noisyica.engine.algorithms.base import Algorithm
 from noisyica.engine.algorithms.exact import ExactEM
 from noisyica.engine.algorithms.mode import ModeEM
@@ -35,6 +37,16 @@ def get(
     raise ValueError(f"algorithm={algorithm!r} is not known. Choose {names}.")
 
 
+def from_fields(name: str, fields: dict[str, Any]) -> Algorithm:
+    """Return the algorithm of which a file holds the name and the fields."""
+    if name not in TABLE:
+        raise ValueError(
+            f"The algorithm {name!r} is not known here: import the module that defines it, then load "
+            "the file again."
+        )
+    return TABLE[name](**fields)
+
+
 __all__ = [
     "SAMPLERS",
     "TABLE",
@@ -44,5 +56,6 @@ __all__ = [
     "MonteCarloEM",
     "Saem",
     "StochasticEM",
+    "from_fields",
     "get",
 ]

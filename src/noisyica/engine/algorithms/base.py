@@ -18,6 +18,8 @@ Array = jax.Array
 class Algorithm:
     """An algorithm as a value: a frozen dataclass, compared and hashed by its fields.
 
+    It is compiled in: each value is compiled once.
+
     The loop asks it for everything in which algorithms differ. A new one is a subclass, and a line
     in ``noisyica.engine.algorithms.TABLE``; ``expectation`` is all that it has to give.
     """
@@ -25,6 +27,8 @@ class Algorithm:
     name: ClassVar[str]
     stochastic: ClassVar[bool] = True
     """Whether coefficients are drawn, rather than integrated out or set to their mode."""
+    several_draws: ClassVar[bool] = False
+    """Whether the setting ``n_draws`` applies: iterations may have more than one sweep."""
     stops_by_itself: ClassVar[bool] = False
     """Whether the stopping rule applies (:class:`noisyica.engine.convergence.Monitor`).
 
@@ -44,7 +48,7 @@ class Algorithm:
         """Return the chain of a block after this iteration, and the sums of its statistics."""
         raise NotImplementedError
 
-    def step(self, t: Array, schedule: Schedule) -> Array:
+    def step_size(self, t: Array, schedule: Schedule) -> Array:
         """Return how far the statistics move towards this iteration's, from 0 to 1."""
         return jnp.ones(())
 

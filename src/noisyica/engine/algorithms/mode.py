@@ -10,11 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from noisyica._jax.arrays import cast
-from noisyica._jax.randomness import fold_in
 from noisyica.engine.algorithms.base import Algorithm
-from noisyica.engine.algorithms.stochastic import block_key
 from noisyica.engine.expansion import Move
-from noisyica.engine.state import Broadcast, Chain, Constants, Plan, State, Totals
+from noisyica.engine.state import IMPUTATION, Broadcast, Chain, Constants, Plan, State, Totals
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import channel, impute
 from noisyica.priors import EXPANSION, MODE, Prior
@@ -49,7 +47,7 @@ class ModeEM(Algorithm):
             0, MODE_SWEEPS, lambda _, latent: prior.ascend(latent, seen), chain.latent
         )
         if chain.x is not None:
-            rows = impute(fold_in(block_key(sent, block), 1), sent.parameters, latent, block)
+            rows = impute(sent.row_keys(block, IMPUTATION), sent.parameters, latent, block)
             chain = chain._replace(x=rows.x)
         totals = Totals(block.weight.sum(dtype=float), collect(prior, latent, rows))
         return chain._replace(latent=latent), totals
@@ -60,7 +58,8 @@ class ModeEM(Algorithm):
     def move(
         self, plan: Plan, constants: Constants, state: State, averages: Totals, step: Array
     ) -> Move:
-        # (A, beta) -> (c A, beta / c) always raises the joint density of x and beta
+        # (A, beta) -> (c A, beta / c) with c > 1 always raises the joint density of x and beta: the
+        # scale is not determined, and is held where the coefficients have the prior's mean square
         p, prior = len(averages.statistics.b), MODE.require(state.parameters.prior)
         total = jnp.maximum(jnp.trace(averages.statistics.bb), 1e-300)
         scale = jnp.sqrt(prior.mean_square() * p / total)

@@ -11,10 +11,19 @@ import jax.numpy as jnp
 from jax import lax
 
 from noisyica._jax.arrays import cast, zeros_like_shapes
-from noisyica._jax.randomness import RowKeys, fold_in
 from noisyica.engine.algorithms.base import Algorithm
 from noisyica.engine.expansion import LEAST_STEP, Move, location_step, newton_rotation, no_move
-from noisyica.engine.state import Broadcast, Chain, Constants, Plan, Schedule, State, Totals
+from noisyica.engine.state import (
+    IMPUTATION,
+    SWEEPS,
+    Broadcast,
+    Chain,
+    Constants,
+    Plan,
+    Schedule,
+    State,
+    Totals,
+)
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import channel, impute
 from noisyica.priors import EXPANSION, METROPOLIS, Prior
@@ -39,15 +48,16 @@ class StochasticEM(Algorithm):
             METROPOLIS.require(prior)
 
     def expectation(
-        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, key: Any = None
+        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, sweep: Any = 0
     ) -> tuple[Chain, Totals]:
         prior: Any = cast(sent.parameters.prior, plan.dtype)
-        sweep = prior.metropolis if self.sampler == "metropolis" else prior.gibbs
-        key = block_key(sent, block) if key is None else key
+        draw = prior.metropolis if self.sampler == "metropolis" else prior.gibbs
         rows = chain.fill(block)
-        latent = sweep(key, chain.latent, channel(sent.parameters, rows.x))
+        seen = channel(sent.parameters, rows.x)
+        latent = draw(sent.row_keys(block, SWEEPS, sweep), chain.latent, seen)
         if chain.x is not None:
-            rows = impute(fold_in(key, 1), sent.parameters, latent, block)
+            keys = sent.row_keys(block, IMPUTATION, sweep)
+            rows = impute(keys, sent.parameters, latent, block)
             chain = chain._replace(x=rows.x)
         totals = Totals(block.weight.sum(dtype=float), collect(prior, latent, rows))
         if EXPANSION.of(prior):
@@ -87,7 +97,7 @@ class StochasticEM(Algorithm):
         if plan.sample_mixing:
             # without a force the draws of A would wander about where their average is sought
             step = jnp.maximum(step, LEAST_STEP)
-            pull = parameters.A.T @ parameters.A / (constants.n_rows * parameters.tau2)
+            pull = parameters.A.T @ parameters.A / (constants.total_weight * parameters.tau2)
         if prior.smooth:
             rotation = jnp.minimum(step, 0.4)
         elif self.sampler == "metropolis":
@@ -106,8 +116,8 @@ class Saem(StochasticEM):
     name: ClassVar[str] = "saem"
     stops_by_itself: ClassVar[bool] = True
 
-    def step(self, t: Array, schedule: Schedule) -> Array:
-        return schedule.step(t)
+    def step_size(self, t: Array, schedule: Schedule) -> Array:
+        return schedule.step_size(t)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,29 +126,24 @@ class MonteCarloEM(StochasticEM):
 
     multi_sweep: bool = True  # whether any iteration has more than one sweep
     name: ClassVar[str] = "mcem"
+    several_draws: ClassVar[bool] = True
 
     @classmethod
     def from_settings(cls, sampler: str, draws: tuple[int, int]) -> Algorithm:
         return cls(sampler, max(draws) > 1)
 
     def expectation(
-        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, key: Any = None
+        self, plan: Plan, sent: Broadcast, block: Block, chain: Chain, sweep: Any = 0
     ) -> tuple[Chain, Totals]:
-        if not self.multi_sweep:
+        if not self.multi_sweep:  # then no loop has to be compiled
             return super().expectation(plan, sent, block, chain)
         one_sweep = functools.partial(super().expectation, plan, sent, block)
-        key = block_key(sent, block)
 
         def again(k: Array, carry: tuple[Chain, Totals]) -> tuple[Chain, Totals]:
             chain, total = carry
-            chain, new = one_sweep(chain, fold_in(key, k))
+            chain, new = one_sweep(chain, k)
             return chain, jax.tree.map(jnp.add, total, new)
 
-        nothing = zeros_like_shapes(jax.eval_shape(one_sweep, chain, key)[1])
+        nothing = zeros_like_shapes(jax.eval_shape(one_sweep, chain)[1])
         chain, total = lax.fori_loop(0, sent.n_sweeps, again, (chain, nothing))
         return chain, jax.tree.map(lambda leaf: leaf / sent.n_sweeps, total)
-
-
-def block_key(sent: Broadcast, block: Block) -> RowKeys:
-    """Return the randomness of a block of rows in this iteration, keyed by the rows' numbers."""
-    return RowKeys(sent.key, block.first)
