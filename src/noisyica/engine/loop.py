@@ -85,10 +85,10 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
     move = algorithm.move(plan, constants, state, averages, size)
     move = choose(algorithm.moves(t), move, no_move(len(new.b)))
     shifts = algorithm.shifts(plan, prior)
-    # Where A is hidden it is drawn from this iteration's statistics, which move first. The average of
-    # E[A] over iterations is not turned by a single move, but the mean is solved from the averages
-    # alone: when the coefficients shift, these have to shift with them. Where A is not hidden, it is
-    # solved from the averages, and these move.
+    # Where A is hidden it is drawn from this iteration's statistics, which move first. The average
+    # of E[A] over iterations is not turned by a single move, but the mean is solved from the
+    # averages: when the coefficients shift, these shift with them. Where A is not hidden, it is
+    # solved from the averages, too, and these move.
     if plan.sample_mixing:
         new = rotate(new, move.W)
         if shifts:

@@ -58,7 +58,7 @@ class Sweeper(Protocol):
     """What the loop needs of whoever holds the rows."""
 
     def sweep(self, plan: Plan, sent: Broadcast, chains: Any) -> tuple[Any, Totals]:
-        """Call :func:`sweep_block` for all blocks; return the new chains and the sums of all rows."""
+        """Call :func:`sweep_block` for all blocks; return the new chains and the added sums."""
 
 
 class InMemory(NamedTuple):

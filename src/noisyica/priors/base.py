@@ -154,7 +154,7 @@ class Prior(abc.ABC):
         return jnp.zeros(self.coefficients(latent).shape[-1:], self.coefficients(latent).dtype)
 
     def with_offset(self, latent: Any, offset: Any) -> Any:
-        """Return the latent variables with other offsets; the default has none, and ignores them."""
+        """Return the latent variables with other offsets; the default ignores them."""
         return latent
 
     def with_coefficients(self, latent: Any, beta: Any) -> Any:

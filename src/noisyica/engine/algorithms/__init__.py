@@ -41,8 +41,8 @@ def from_fields(name: str, fields: dict[str, Any]) -> Algorithm:
     """Return the algorithm of which a file holds the name and the fields."""
     if name not in TABLE:
         raise ValueError(
-            f"The algorithm {name!r} is not known here: import the module that defines it, then load "
-            "the file again."
+            f"The algorithm {name!r} is not known here: import the module that defines it, then "
+            "load the file again."
         )
     return TABLE[name](**fields)
 
