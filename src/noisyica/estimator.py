@@ -278,6 +278,7 @@ class NoisyICA(
         for name in ("stability_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
+        _ = self.model_  # made once, here: transform leaves the estimator as it is
 
     def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool) -> None:
         """Raise KeyboardInterrupt if the fit was interrupted; warn if it was still moving."""

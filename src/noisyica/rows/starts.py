@@ -185,11 +185,20 @@ def _oriented(columns: np.ndarray, X: np.ndarray, prior: Prior) -> np.ndarray:
 
 
 def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """Return the independent directions of whitened scores, by FastICA."""
+    """Return the matrix whose columns are the independent directions that FastICA finds in scores.
+
+    The scores are nearly white already. They are made white by the symmetric root of their
+    covariance, which stays near one: FastICA's own whitening would turn them by the eigenvectors of
+    a matrix whose eigenvalues are all the same, which are a matter of rounding.
+    """
+    centred = scores - scores.mean(0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    root = np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
-        ica = FastICA(whiten="unit-variance", max_iter=400, tol=1e-4, random_state=rng).fit(scores)
-    mixing = np.asarray(ica.mixing_)
+        ica = FastICA(whiten=False, max_iter=400, tol=1e-4, random_state=rng)
+        ica.fit(centred @ (vectors / root) @ vectors.T)
+    mixing = np.asarray((vectors * root) @ vectors.T @ ica.mixing_)
     return mixing if np.isfinite(mixing).all() else np.eye(scores.shape[1])
 
 
