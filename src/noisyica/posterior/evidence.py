@@ -39,6 +39,8 @@ FROM_MEAN_FIELD = 80
 """The default number of temperatures of a path that starts at the mean field."""
 FROM_PRIOR = 200
 """The default number of temperatures of a path that starts at the prior."""
+FEW_COEFFICIENTS = 16384
+"""The number of coefficients of all particles up to which compiling takes longer than sampling."""
 MEAN_FIELD_POWER = 0.1
 """The power to which the mean field's likelihood is raised.
 
@@ -84,7 +86,8 @@ def annealed_log_likelihood(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return log p(x) of each row by annealed importance sampling, (n,), and its standard error."""
     log_weights = []
-    compiled = annealed_weights.compiled(parameters.prior.compiles_fast)
+    few = len(X) * parameters.A.shape[1] * n_particles <= FEW_COEFFICIENTS
+    compiled = annealed_weights.compiled(parameters.prior.compiles_fast or few)
     for block, part in blocks(X, verbose):
         keys = row_keys(part, seed, block.x.shape[1])
         weights = compiled(parameters, block, keys, n_temperatures, n_particles)
