@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from scipy.stats import norm, truncnorm
 
 from noisyica import laws, priors
 from noisyica.engine.algorithms import MonteCarloEM, Saem
@@ -61,3 +62,19 @@ def test_coefficients_and_the_mixing_matrix():
     assert noise.std() == pytest.approx(1, abs=0.2)
     correlation = np.corrcoef(noise, noise_of_mixing(state))[0, 1]
     assert abs(correlation) < 5 / np.sqrt(N)
+
+
+def test_scales_of_rows_and_the_mixing_matrix():
+    """The scales of TE-ICA are drawn last in a sweep: their distribution functions are uniforms."""
+    _, blocks, run, state, chains = taken(Saem(), priors.SingleScaleTernary(0.4), 0.0)
+    seen = channel(run.state.parameters, blocks.x[0])
+    y, s = (np.asarray(part[0])[..., :N] for part in chains.latent)
+    on = y[0] != 0
+    assert on.sum() > N / 2
+    precision = float(seen.G[0, 0])
+    centre = (y[0] * np.asarray(seen.c)[0, :N] - 1) / precision
+    spread = 1 / np.sqrt(precision)
+    u = truncnorm.cdf(s, -centre / spread, np.inf, centre, spread)[on]
+    assert u.std() == pytest.approx(np.sqrt(1 / 12), abs=0.06)
+    correlation = np.corrcoef(norm.ppf(np.clip(u, 1e-9, 1 - 1e-9)), noise_of_mixing(state)[on])[0, 1]
+    assert abs(correlation) < 5 / np.sqrt(on.sum())
