@@ -128,7 +128,9 @@ def test_the_pull_is_what_the_gradient_should_be():
     squares = jnp.ones(P)
     W = newton_rotation(expansion, expansion.products, squares, HALF, FULL)
     np.testing.assert_allclose(W, np.eye(P), atol=1e-14)
-    assert np.abs(newton_rotation(expansion, jnp.zeros((P, P)), squares, HALF, FULL) - W).max() > 0.01
+    assert (
+        np.abs(newton_rotation(expansion, jnp.zeros((P, P)), squares, HALF, FULL) - W).max() > 0.01
+    )
 
 
 def test_a_rotation_is_damped_and_bounded():
@@ -175,7 +177,9 @@ def test_locations_climb_to_the_maximum(name):
 
 
 def test_a_step_of_the_location_is_newtons_damped_and_bounded():
-    sums = Expansion(jnp.eye(P), jnp.array([2.0, 1.0, 0.0]), jnp.ones(P), jnp.array([0.4, -9.0, 0.0]))
+    sums = Expansion(
+        jnp.eye(P), jnp.array([2.0, 1.0, 0.0]), jnp.ones(P), jnp.array([0.4, -9.0, 0.0])
+    )
     np.testing.assert_allclose(location_step(sums, 0.1 * FULL), [-0.02, 0.05, 0.0], rtol=1e-12)
     np.testing.assert_allclose(location_step(sums, FULL), [-0.1, 0.25, 0.0], rtol=1e-12)
 

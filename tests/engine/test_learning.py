@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, laws, priors
-from noisyica._jax.xla import padded_rows
 from noisyica.engine.state import Schedule
-from noisyica.rows import block
-from noisyica.rows.source import Rows
-from noisyica.rows.starts import count_above_noise, principal
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
@@ -141,43 +137,6 @@ def test_explained_variance_is_sorted_and_adds_up():
     assert explained == pytest.approx(1.0, abs=0.05)
     largest = ica.components_[np.arange(4), np.abs(ica.components_).argmax(1)]
     assert (largest > 0).all()
-
-
-def test_components_above_noise_are_counted():
-    for p in (1, 3, 7):
-        _, X = simulate("bg", n=800, d=40, p=p, sigma=1.0, seed=p)
-        variances = principal(X - X.mean(0))[0]
-        assert count_above_noise(variances, *X.shape) == p
-
-
-def test_rows_are_padded_a_little():
-    for n in (2, 31, 100, 999, 7291, 16000):
-        assert n <= padded_rows(n) <= max(1.07 * n, n + 31)
-        assert padded_rows(n) % 32 == 0
-    assert len({padded_rows(n) for n in range(7000, 7291)}) <= 2
-
-
-def test_blocks_of_rows_add_up(monkeypatch):
-    """The same fit, but for other random numbers, whether the rows are in one block or in many (the last one padded)."""
-    model, X = simulate("bg", n=1100)
-    whole = NoisyICA(4, tol=0, max_iter=300, random_state=0).fit(X)
-    monkeypatch.setattr(block, "ROWS_ON_CPU", 256)
-    parts = NoisyICA(4, tol=0, max_iter=300, random_state=0).fit(X)
-    assert matched_cosine(whole.mixing_, parts.mixing_) > 0.9999
-    assert parts.noise_variance_ == pytest.approx(whole.noise_variance_, rel=0.01)
-    assert parts.prior_.alpha == pytest.approx(whole.prior_.alpha, rel=0.02)
-
-
-@pytest.mark.usefixtures("double")
-def test_the_first_block_is_data_of_its_own(monkeypatch):
-    """Its sums are those of its own rows: starts are tried on it alone."""
-    monkeypatch.setattr(block, "ROWS_ON_CPU", 64)
-    X = np.random.default_rng(0).normal(size=(150, 5))
-    first = jax.tree.map(lambda leaf: leaf[0], block.device_blocks(Rows(X), "float64"))
-    assert float(first.weight.sum()) == 64
-    np.testing.assert_array_equal(first.x, X[:64].T)
-    np.testing.assert_allclose(first.sum_x, X[:64].sum(0), rtol=1e-13)
-    np.testing.assert_allclose(first.sum_xx, np.square(X[:64]).sum(0), rtol=1e-13)
 
 
 def test_step_sizes():

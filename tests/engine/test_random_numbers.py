@@ -76,5 +76,7 @@ def test_scales_of_rows_and_the_mixing_matrix():
     spread = 1 / np.sqrt(precision)
     u = truncnorm.cdf(s, -centre / spread, np.inf, centre, spread)[on]
     assert u.std() == pytest.approx(np.sqrt(1 / 12), abs=0.06)
-    correlation = np.corrcoef(norm.ppf(np.clip(u, 1e-9, 1 - 1e-9)), noise_of_mixing(state)[on])[0, 1]
+    correlation = np.corrcoef(norm.ppf(np.clip(u, 1e-9, 1 - 1e-9)), noise_of_mixing(state)[on])[
+        0, 1
+    ]
     assert abs(correlation) < 5 / np.sqrt(on.sum())

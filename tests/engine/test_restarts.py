@@ -221,7 +221,6 @@ def test_boundaries_send_a_run_back_to_its_start():
     np.testing.assert_array_equal(ica.components_, free.components_)
 
 
-
 @pytest.mark.slow
 def test_many_components_in_two_groups_do_not_wait_for_each_other():
     """Batches of large matrices in two threads at once: this used to hang."""

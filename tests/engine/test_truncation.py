@@ -24,7 +24,9 @@ def statistics(size):
 
 
 def parameters(value):
-    return Parameters(np.full((D, P), value), np.full(D, value), np.asarray(value), priors.get("log"))
+    return Parameters(
+        np.full((D, P), value), np.full(D, value), np.asarray(value), priors.get("log")
+    )
 
 
 def state(t, size, first=1.0, returns=0):
@@ -63,7 +65,10 @@ def assert_stayed(after, before):
 @pytest.mark.parametrize("returns", [0, 1, 3])
 def test_the_ball_doubles_with_each_return(returns):
     radius = 100 * (1 + 1.0) * 2**returns
-    inside, outside = state(5, 0.99 * radius, returns=returns), state(5, 1.01 * radius, returns=returns)
+    inside, outside = (
+        state(5, 0.99 * radius, returns=returns),
+        state(5, 1.01 * radius, returns=returns),
+    )
     assert_stayed(truncate(inside, inside.statistics, np.asarray(1.0)), inside)
     assert_returned(truncate(outside, outside.statistics, np.asarray(1.0)), returns + 1)
 

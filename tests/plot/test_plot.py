@@ -8,10 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from noisyica import Model, NoisyICA, laws, plot, priors
-from noisyica.posterior.marginal import marginal
-from noisyica.posterior.offsets import offsets
 from noisyica.data import Images, Lines, Mesh, Volume
 from noisyica.plot import layouts
+from noisyica.posterior.marginal import marginal
+from noisyica.posterior.offsets import offsets
 from tests.fitted import fitted
 
 N, D, P = 80, 12, 3

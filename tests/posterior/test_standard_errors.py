@@ -101,7 +101,10 @@ def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():
     rng = np.random.default_rng(2)
     model = Model(rng.normal(size=(5, 2)), None, 0.5, priors.BernoulliGaussian(0.4))
     X, _ = model.sample(300, random_state=1)
-    free, fixed = standard_errors(model.parameters(), X), standard_errors(model.parameters(), X, free_mean=False)
+    free, fixed = (
+        standard_errors(model.parameters(), X),
+        standard_errors(model.parameters(), X, free_mean=False),
+    )
     hidden = standard_errors(model.parameters(), X, hidden=True)
     assert "mean" not in fixed
     assert fixed["mixing"].mean() < free["mixing"].mean()

@@ -1,5 +1,7 @@
 """What priors give to parameter expansion: sums over rows that add up, and coefficients that move."""
 
+import operator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +34,7 @@ def test_sums_over_blocks_are_the_sums_over_all_rows(name):
     latent, weight = latent_of(prior), jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.0, N))
     whole = prior.expansion(latent, weight)
     parts = [
-        prior.expansion(jax.tree.map(lambda leaf: leaf[..., rows], latent), weight[rows])
+        prior.expansion(jax.tree.map(operator.itemgetter((..., rows)), latent), weight[rows])
         for rows in (slice(0, 30), slice(30, 31), slice(31, N))
     ]
     added = jax.tree.map(lambda *leaves: sum(leaves), *parts)

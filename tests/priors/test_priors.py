@@ -70,9 +70,9 @@ def geweke(prior, sampler, rows=ROWS):
                 keys[1], latent, tilt._replace(c=of_c * tilt.c, G=of_G * tilt.G)
             )
 
-        return prior.sample_prior(jax.random.fold_in(key, 99), p, rows, "float32"), jax.lax.fori_loop(
-            0, CYCLES, cycle, latent
-        )
+        return prior.sample_prior(
+            jax.random.fold_in(key, 99), p, rows, "float32"
+        ), jax.lax.fori_loop(0, CYCLES, cycle, latent)
 
     compiled = Compiled(run).compiled(prior.compiles_fast)
 
