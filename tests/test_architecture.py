@@ -1,4 +1,4 @@
-"""The shape of the package: small files, arrows that point downwards, and a short way through a fit."""
+"""The shape of the package: small files, arrows that point downwards, a short way through a fit."""
 
 import ast
 import os
@@ -177,7 +177,7 @@ class Landmark(Law):
 
 @pytest.fixture(scope="module")
 def walk():
-    """The functions of the package from ``NoisyICA.fit`` to ``Law.draw``: names and files in order."""
+    """The functions of the package from ``NoisyICA.fit`` to ``Law.draw``: names and files."""
     X = np.random.default_rng(0).normal(size=(30, 4))
     with pytest.raises(ReachedError) as reached:
         NoisyICA(2, prior=Landmark(), max_iter=5, init="pca", random_state=0).fit(X)

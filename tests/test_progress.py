@@ -10,7 +10,7 @@ from noisyica.progress import Reporter
 
 @pytest.fixture
 def terminal(monkeypatch, capsys):
-    """A terminal on which progress is shown at once; returns a function that gives what was written."""
+    """A terminal on which progress is shown at once, as a function that gives what was written."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "DELAY", 0.0)

@@ -1,4 +1,4 @@
-"""A small fit taken apart, for tests of the loop's pieces: its plan, its blocks and its first state."""
+"""A small fit taken apart, for tests of the loop's pieces: its plan, blocks and first state."""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ def test_recovers_what_was_simulated(name):
     ],
 )
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
-    """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
+    """FastICA alone fails for gamma >= 0.2, since the coefficients of a row share a scale.
+
+    The starts that the prior proposes must not fail.
+    """
     rng = np.random.default_rng(1)
     prior = type(TRUE_PRIORS[name])(gamma)
     from noisyica import Model
@@ -99,7 +102,10 @@ def test_algorithms_agree(algorithm, sampler):
 
 @pytest.mark.slow
 def test_composed_prior_is_learnt():
-    """A spike and a Laplace slab written by hand is ET under another name; a density given as a function runs too."""
+    """A spike and a Laplace slab written by hand is ET under another name.
+
+    A density that is given as a function can be fitted, too.
+    """
     model, X = simulate("et", n=800, d=20, p=3)
     law = laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5))
     ica = NoisyICA(3, prior=law, tol=0, max_iter=300, random_state=0).fit(X)
@@ -172,7 +178,10 @@ def test_callback_sees_models_and_may_stop():
 
 
 def test_low_noise_does_not_cancel():
-    """sigma 3,000 times smaller than the data: the noise variance is still right (its sums are centred and in float64)."""
+    """The noise variance is right where sigma is 3,000 times smaller than the data.
+
+    Its sums are centred and in float64.
+    """
     model, X = simulate("lap", n=1000, d=30, p=2, sigma=3e-3, seed=6)
     ica = NoisyICA(2, prior="lap", tol=0, max_iter=300, dtype="float64", random_state=0).fit(X)
     assert ica.noise_variance_ == pytest.approx(9e-6, rel=0.1)
@@ -185,7 +194,10 @@ def test_importing_does_not_change_jax():
 
 
 def test_one_direction_with_most_of_the_variance():
-    """Columns are then nearly parallel; sweeps that began with zeros led astray (cosine .36), or to A = 0."""
+    """Columns are then nearly parallel.
+
+    Sweeps that began with zeros led astray (cosine .36), or to A = 0.
+    """
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 15)) + 8 * rng.normal(size=15)
     X, _ = Model(A, noise_variance=0.09, prior="bg").sample(1500, random_state=0)

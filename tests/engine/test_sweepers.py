@@ -1,4 +1,4 @@
-"""The sweeps of blocks: moves that were decided before, restarts, sums, and the first coefficients."""
+"""Sweeps of blocks: moves that were decided before, restarts, sums, and first coefficients."""
 
 import dataclasses
 from typing import ClassVar
@@ -25,7 +25,7 @@ SHIFT = np.array([0.3, 0.0, -0.2])
 
 @dataclasses.dataclass(frozen=True)
 class Still(Algorithm):
-    """An algorithm that draws nothing, and that decides on the same move in every other iteration."""
+    """An algorithm that draws nothing, and decides on the same move in every other iteration."""
 
     name: ClassVar[str] = "still"
 
@@ -58,7 +58,7 @@ def first_of(tree):
 
 
 def test_a_move_is_carried_out_once():
-    """It is decided in iterations 0, 2, ...; the coefficients take it at the start of the next one."""
+    """It is decided in iterations 0, 2, ..., and carried out at the start of the next one."""
     plan, constants, blocks, run = problem()
     state, chains = run.state, run.chains
     expected = np.asarray(run.chains.latent[0])

@@ -1,4 +1,4 @@
-"""The model's parameters: what rows say of their coefficients, and missing entries that are drawn."""
+"""The model's parameters: what rows say of their coefficients, and missing entries."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What priors give to parameter expansion: sums over rows that add up, and coefficients that move."""
+"""What priors give to parameter expansion: sums over rows, and coefficients that move."""
 
 import operator
 
@@ -29,7 +29,7 @@ def latent_of(prior, seed=0):
 
 @pytest.mark.parametrize("name", PRIORS)
 def test_sums_over_blocks_are_the_sums_over_all_rows(name):
-    """Also for the mean sizes of sparse laws, which are made of the sums and not of each block's."""
+    """The mean sizes of sparse laws are made of the sums, and not of each block's."""
     prior = cast(PRIORS[name], float)
     latent, weight = latent_of(prior), jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.0, N))
     whole = prior.expansion(latent, weight)

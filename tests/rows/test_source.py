@@ -1,4 +1,4 @@
-"""Rows behind one door: read block by block, centred and scaled, and never changed where they are."""
+"""Rows behind one door: read block by block, centred and scaled, never changed where they are."""
 
 import numpy as np
 import pytest
