@@ -1,7 +1,8 @@
 """An algorithm written outside of the package: SAEM whose sampler is heated at first.
 
-Draws at a temperature above 1 leave poor starts more easily (Allassonniere and Chevallier, A new class of
-stochastic EM algorithms, 2021). Where the temperature reaches 1 it is SAEM, with SAEM's limit.
+Draws at a temperature above 1 leave poor starts more easily (Allassonniere and Chevallier, A new
+class of stochastic EM algorithms, 2021). Where the temperature reaches 1 it is SAEM, with SAEM's
+limit.
 """
 
 from __future__ import annotations

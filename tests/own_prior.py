@@ -1,4 +1,4 @@
-"""A prior with dependent coefficients, written outside of the package with the core methods alone."""
+"""A prior with dependent coefficients, written outside of the package: the core methods alone."""
 
 import jax
 import jax.numpy as jnp

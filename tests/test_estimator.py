@@ -214,7 +214,7 @@ def test_units_do_not_matter(data, fitted, factor):
     assert scaled.noise_variance_ / factor**2 == pytest.approx(fitted.noise_variance_, rel=0.02)
 
 
-# --------------------------------------------------------------------------------------------------------- files
+# -------------------------------------------------------------------------------------------- files
 
 
 @pytest.mark.parametrize("name", some_slow(["bg", "ifa", "teoff", "composed"], "teoff"))
@@ -264,7 +264,7 @@ def test_bad_files(tmp_path, fitted):
             NoisyICA.load(tmp_path / f"{name}.npz")
 
 
-# -------------------------------------------------------------------------------------------------- same answer twice
+# -------------------------------------------------------------------------------- same answer twice
 
 
 @pytest.mark.parametrize("prior", some_slow(["bg", "te"], "te"))

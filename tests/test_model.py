@@ -20,7 +20,7 @@ def bernoulli_gaussian(p=3, d=5, alpha=0.4, sigma2=0.5, shift=0.0):
 
 
 def enumerate_posterior(model, X):
-    """Exact log p(x), posterior mean and P(on) of a Bernoulli-Gaussian model, by all 2^p patterns."""
+    """Return the exact log p(x), posterior mean and P(on) of a BG model, by all 2^p patterns."""
     A, s2 = model.mixing, model.noise_variance
     d, p = A.shape
     alpha, shift = model.prior.alpha, model.prior.shift
@@ -49,7 +49,7 @@ def test_posterior_agrees_with_enumeration(shift, sampler):
     X, _ = model.sample(40, random_state=1)
     _, mean, on = enumerate_posterior(model, X)
     n_draws = 4000
-    # proposals from the prior are seldom accepted: that chain needs more sweeps for as much information
+    # proposals from the prior are seldom accepted: that chain needs more sweeps to tell as much
     sweeps = {"gibbs": {}, "metropolis": {"thin": 20, "n_warmup": 1000}}[sampler]
     draws = model.posterior_sample(X, n_draws=n_draws, sampler=sampler, random_state=2, **sweeps)
     assert draws.shape == (n_draws, 40, 3)
@@ -83,7 +83,8 @@ def test_log_likelihood_agrees_with_enumeration():
     np.testing.assert_array_equal(error, 0)
     found, error = model.log_likelihood(X, method="annealed", return_std=True)
     z = (found - exact) / error
-    # 32 particles: Student's t of 31 degrees of freedom, of variance 31 / 29 and kurtosis 3.2, were weights normal
+    # 32 particles: Student's t of 31 degrees of freedom, of variance 31 / 29 and kurtosis 3.2, were
+    # weights normal
     assert abs(z.mean()) < 4 * np.sqrt(1.07 / 300)
     assert abs(z.var() - 1.07) < 4 * np.sqrt(2.2 / 300) * 1.07 + 0.1
     assert np.abs(z).max() < 5
@@ -192,7 +193,7 @@ def test_bad_data():
 
 def test_repr():
     assert (
-        repr(bernoulli_gaussian())
-        == "Model(3 components in 5 dimensions, noise_variance=0.5, prior=BernoulliGaussian(alpha=0.4))"
+        repr(bernoulli_gaussian()) == "Model(3 components in 5 dimensions, noise_variance=0.5, "
+        "prior=BernoulliGaussian(alpha=0.4))"
     )
     assert jax.tree.leaves(bernoulli_gaussian().prior)

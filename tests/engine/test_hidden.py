@@ -15,7 +15,10 @@ from tests.tools import matched_cosine, simulate
 
 
 def _images() -> np.ndarray:
-    """The paper's components, 16 x 16: a cross in the top left corner, a square in the bottom right one; (256, 2)."""
+    """Return the paper's components, 16 x 16, as columns (256, 2): a cross and a square.
+
+    The cross is in the top left corner, the square in the bottom right one.
+    """
     cross, square = np.zeros((16, 16)), np.zeros((16, 16))
     cross[4, 1:8] = cross[1:8, 4] = 1
     square[9:14, 9:14] = 1
@@ -63,7 +66,10 @@ def test_conditional_of_the_mixing_matrix(diagonal):
 
 
 def test_no_runaway_and_no_bias():
-    """30 images at a noise of 1.5: at maximum likelihood |A| runs away and the noise is 10 % too low."""
+    """With 30 images at a noise of 1.5, maximum likelihood lets |A| run away.
+
+    Its noise is 10 % too low.
+    """
     A = _images()
     errors, noises = [], []
     for seed in range(5):
@@ -132,7 +138,10 @@ def test_random_starts_lose_nothing():
 
 @pytest.mark.parametrize("init", ["auto", "truth"])
 def test_more_components_than_dimensions(init):
-    """From FastICA, or with a noise that begins too low, columns die: .70 to .85, and .89 to .95 from the truth (five sets of data)."""
+    """Columns must not die, as they do from FastICA or with a noise that begins too low.
+
+    The cosines were .70 to .85 then, and .89 to .95 from the truth (five sets of data).
+    """
     A = np.random.default_rng(0).normal(size=(20, 40))
     X, _ = Model(A, noise_variance=0.04, prior=priors.BernoulliGaussian(0.1)).sample(
         1000, random_state=0
@@ -143,7 +152,8 @@ def test_more_components_than_dimensions(init):
     assert (
         matched_cosine(A, ica.mixing_) > 0.955
     )  # .9995; a component missed, which happens, costs .02: two may be
-    # 20,000 numbers, 1,000 * 40 * 0.1 coefficients: a standard error of 1.1 %; a component missed adds about 5 %
+    # 20,000 numbers, 1,000 * 40 * 0.1 coefficients: a standard error of 1.1 %; a component missed
+    # adds about 5 %
     assert ica.noise_variance_ == pytest.approx(0.04, rel=3 * 0.011 + 2 * 0.05)
 
 
@@ -164,7 +174,10 @@ def test_diagonal_noise():
 
 
 def test_missing_values():
-    """A fifth of the entries missing: nearly the same components, and better guesses than the columns' means."""
+    """Without a fifth of the entries, components are nearly the same.
+
+    The model guesses the missing entries better than the columns' means do.
+    """
     model, X = simulate("bg", n=800, d=30, p=4, sigma=0.5)
     rng = np.random.default_rng(3)
     holes = rng.uniform(size=X.shape) < 0.2

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, laws, priors
-from noisyica._jax.xla import padded_rows
 from noisyica.engine.state import Schedule
-from noisyica.rows import block
-from noisyica.rows.source import Rows
-from noisyica.rows.starts import count_above_noise, principal
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
 
@@ -39,7 +35,10 @@ def test_recovers_what_was_simulated(name):
     ],
 )
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
-    """FastICA alone fails on these rows for gamma >= 0.2 (they share a scale): the starts that the prior proposes must not."""
+    """FastICA alone fails for gamma >= 0.2, since the coefficients of a row share a scale.
+
+    The starts that the prior proposes must not fail.
+    """
     rng = np.random.default_rng(1)
     prior = type(TRUE_PRIORS[name])(gamma)
     from noisyica import Model
@@ -103,7 +102,10 @@ def test_algorithms_agree(algorithm, sampler):
 
 @pytest.mark.slow
 def test_composed_prior_is_learnt():
-    """A spike and a Laplace slab written by hand is ET under another name; a density given as a function runs too."""
+    """A spike and a Laplace slab written by hand is ET under another name.
+
+    A density that is given as a function can be fitted, too.
+    """
     model, X = simulate("et", n=800, d=20, p=3)
     law = laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5))
     ica = NoisyICA(3, prior=law, tol=0, max_iter=300, random_state=0).fit(X)
@@ -143,43 +145,6 @@ def test_explained_variance_is_sorted_and_adds_up():
     assert (largest > 0).all()
 
 
-def test_components_above_noise_are_counted():
-    for p in (1, 3, 7):
-        _, X = simulate("bg", n=800, d=40, p=p, sigma=1.0, seed=p)
-        variances = principal(X - X.mean(0))[0]
-        assert count_above_noise(variances, *X.shape) == p
-
-
-def test_rows_are_padded_a_little():
-    for n in (2, 31, 100, 999, 7291, 16000):
-        assert n <= padded_rows(n) <= max(1.07 * n, n + 31)
-        assert padded_rows(n) % 32 == 0
-    assert len({padded_rows(n) for n in range(7000, 7291)}) <= 2
-
-
-def test_blocks_of_rows_add_up(monkeypatch):
-    """The same fit, but for other random numbers, whether the rows are in one block or in many (the last one padded)."""
-    model, X = simulate("bg", n=1100)
-    whole = NoisyICA(4, tol=0, max_iter=300, random_state=0).fit(X)
-    monkeypatch.setattr(block, "ROWS_ON_CPU", 256)
-    parts = NoisyICA(4, tol=0, max_iter=300, random_state=0).fit(X)
-    assert matched_cosine(whole.mixing_, parts.mixing_) > 0.9999
-    assert parts.noise_variance_ == pytest.approx(whole.noise_variance_, rel=0.01)
-    assert parts.prior_.alpha == pytest.approx(whole.prior_.alpha, rel=0.02)
-
-
-@pytest.mark.usefixtures("double")
-def test_the_first_block_is_data_of_its_own(monkeypatch):
-    """Its sums are those of its own rows: starts are tried on it alone."""
-    monkeypatch.setattr(block, "ROWS_ON_CPU", 64)
-    X = np.random.default_rng(0).normal(size=(150, 5))
-    first = jax.tree.map(lambda leaf: leaf[0], block.device_blocks(Rows(X), "float64"))
-    assert float(first.weight.sum()) == 64
-    np.testing.assert_array_equal(first.x, X[:64].T)
-    np.testing.assert_allclose(first.sum_x, X[:64].sum(0), rtol=1e-13)
-    np.testing.assert_allclose(first.sum_xx, np.square(X[:64]).sum(0), rtol=1e-13)
-
-
 def test_step_sizes():
     schedule = Schedule(burn_in=10, kappa=0.75)
     assert [float(schedule.step(t)) for t in (0, 9, 10)] == [1.0, 1.0, 1.0]
@@ -213,7 +178,10 @@ def test_callback_sees_models_and_may_stop():
 
 
 def test_low_noise_does_not_cancel():
-    """sigma 3,000 times smaller than the data: the noise variance is still right (its sums are centred and in float64)."""
+    """The noise variance is right where sigma is 3,000 times smaller than the data.
+
+    Its sums are centred and in float64.
+    """
     model, X = simulate("lap", n=1000, d=30, p=2, sigma=3e-3, seed=6)
     ica = NoisyICA(2, prior="lap", tol=0, max_iter=300, dtype="float64", random_state=0).fit(X)
     assert ica.noise_variance_ == pytest.approx(9e-6, rel=0.1)
@@ -226,7 +194,10 @@ def test_importing_does_not_change_jax():
 
 
 def test_one_direction_with_most_of_the_variance():
-    """Columns are then nearly parallel; sweeps that began with zeros led astray (cosine .36), or to A = 0."""
+    """Columns are then nearly parallel.
+
+    Sweeps that began with zeros led astray (cosine .36), or to A = 0.
+    """
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 15)) + 8 * rng.normal(size=15)
     X, _ = Model(A, noise_variance=0.09, prior="bg").sample(1500, random_state=0)

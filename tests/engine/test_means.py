@@ -1,4 +1,4 @@
-"""Variants of the mean (shifted coefficients, random offsets) and parameters that are each component's own."""
+"""Shifted coefficients, random offsets, and parameters that are each component's own."""
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ def test_shift_is_learnt(name):
     assert not ica.mean_.any()
     shift = ica.prior_.parameters["shift"]
     assert ica.history_["shift"][-1] == pytest.approx(shift)
-    # A's scale and the shift go together: four standard errors, with as much again for the scale's own
+    # A's scale and the shift go together: four standard errors, and as much again for the scale
     assert shift == pytest.approx(2.0, abs=8 * np.sqrt(2 / (N * P / 2)))
 
 
@@ -125,7 +125,10 @@ def test_components_have_their_own_parameters(tmp_path):
 
 @pytest.mark.slow
 def test_classes_of_their_own():
-    """IFA in general: classes that are not symmetric, for each component; the class at zero stays there."""
+    """Components have classes of their own that are not symmetric (IFA in general).
+
+    The class at zero stays there.
+    """
     rng = np.random.default_rng(1)
     m, w = np.array([3.0, 4.0, 5.0]), np.array([0.2, 0.3, 0.1])
     beta = rng.normal(size=(N, P)) + m * (rng.random((N, P)) < w)
@@ -148,9 +151,10 @@ def test_classes_of_their_own():
 
 @pytest.mark.parametrize("mixing_prior", ["normal", None])
 def test_the_mean_does_not_stay_at_the_average(mixing_prior):
-    """At the maximum likelihood the posterior's E[psi(beta)] is zero (lap: of the sign); at the average of the rows it is not.
+    """At the maximum likelihood the posterior's E[psi(beta)] is zero, for "lap" that of the sign.
 
-    The noise is low: unless the coefficients move with it, the mean hardly leaves the average, where it starts.
+    At the average of the rows it is not. The noise is low: unless the coefficients move with it,
+    the mean hardly leaves the average, where it starts.
     """
     A = np.random.default_rng(0).normal(size=(8, 2))
     X, _ = Model(A, None, 0.01, "lap").sample(500, random_state=0)

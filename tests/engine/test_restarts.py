@@ -76,7 +76,7 @@ def test_saem_ends_where_em_does(name):
 
 @pytest.mark.parametrize("name", some_slow(["log", "lap", "teoff"], "lap"))
 def test_fam_em(name):
-    """It finds components, holds the coefficients' mean square, and lowers the paper's objective."""
+    """FAM-EM finds components, holds the mean square of beta, and lowers the paper's objective."""
     model, X = simulate(name, n=400, d=12, p=2, sigma=0.5)
     rough = model.mixing + 0.5 * np.random.default_rng(1).normal(size=model.mixing.shape)
     assert matched_cosine(model.mixing, rough) < 0.94
@@ -138,7 +138,7 @@ def test_a_callback_may_end_a_fit_without_a_warning():
 
 
 def _chain(n, drift, seed):
-    """Twenty slow autoregressions with a trend of ``drift`` standard deviations in 100 iterations."""
+    """Return twenty slow autoregressions that drift by so many deviations in 100 iterations."""
     rng = np.random.default_rng(seed)
     x = np.zeros((n, 20))
     x[0] = rng.normal(size=20)
@@ -175,7 +175,10 @@ def test_convergence_time_and_similarity():
 
 
 def test_weights_count_rows():
-    """Rows of weight 2 count twice, those of weight 0 not at all: the same mean, and estimates within a few standard errors."""
+    """Rows of weight 2 count twice, those of weight 0 not at all.
+
+    The mean is the same, and estimates are within a few standard errors.
+    """
     model, X = simulate("bg", n=600, d=12, p=2, sigma=0.5)
     weight = np.repeat([0.0, 1.0, 2.0], 200)
     X[:200] = 1e3  # which nobody must see

@@ -30,7 +30,7 @@ def parameters(value):
 
 
 def state(t, size, first=1.0, returns=0):
-    """Return a state with statistics of norm ``size``, whose first iteration left norm ``first``."""
+    """Return a state with statistics of norm ``size``; its first iteration left norm ``first``."""
     return State(
         t=np.asarray(t),
         parameters=parameters(7.0),

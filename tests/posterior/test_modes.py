@@ -1,4 +1,7 @@
-"""The most probable coefficients, against brute force that shares nothing with the library but the model's definition."""
+"""The most probable coefficients against brute force.
+
+It shares nothing with the library but the model's definition.
+"""
 
 import itertools
 
@@ -34,7 +37,7 @@ def logistic(x, A):
 
 
 def ternary(x, A, rho, one_scale=False, offset=False):
-    """All signs; then scales, or one scale, and the offset's two signs, by non-negative least squares."""
+    """Try all signs; find scales, or one scale, and the offset by non-negative least squares."""
     best = np.inf
     for y in itertools.product((0, 1, -1), repeat=A.shape[1]):
         B = (A * y)[:, np.abs(y) > 0]
@@ -86,7 +89,7 @@ def labels(x, A, mean, weights):
     return best
 
 
-# the least of the paper's objective (corrected) for one row; what is off costs nothing, as in the paper
+# the least of the paper's objective (corrected) for one row; what is off costs nothing, as there
 BRUTE_FORCE = {
     "log": logistic,
     "lap": lambda x, A: ternary(x, A, 0.0),
@@ -148,7 +151,10 @@ def test_no_point_of_a_grid_is_better(prior):
 
 @pytest.mark.parametrize("name", ["bg", "te"])
 def test_many_components(name):
-    """More states than can be listed, or a penalty that is convex: never worse than the truth, and no single change is better."""
+    """With more states than can be listed, or a convex penalty, the truth is never better.
+
+    No change of a single coefficient is better, either.
+    """
     model = model_of(TRUE_PRIORS[name], d=40, p=20, noise=1.0)
     X, truth = model.sample(200, random_state=0)
     beta = model.map(X)

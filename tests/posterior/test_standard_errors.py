@@ -15,9 +15,10 @@ from noisyica.posterior.standard_errors import standard_errors
 
 
 def exact_errors(model, X, name, value, build, free_mean=True):
-    """Square roots of the diagonal of the inverse of sum_i s_i s_i', the scores s_i by automatic differentiation of the exact likelihood.
+    """Return standard errors from the scores s_i of the rows, as the inverse of sum_i s_i s_i'.
 
-    In this order: A row by row, the mean, the noise variance(s), the prior's parameter ``name``.
+    The scores come from automatic differentiation of the exact likelihood. They are in this order:
+    A row by row, the mean, the noise variance(s), the prior's parameter ``name``.
     """
     d, p = model.mixing.shape
     noise = np.asarray(model.noise_variance)
@@ -26,7 +27,8 @@ def exact_errors(model, X, name, value, build, free_mean=True):
 
     def log_likelihood(theta, x):
         A, mean, sigma2, own = jnp.split(theta, ends)
-        # a missing entry is one with immense noise, and without the factor of the density that the noise brings
+        # a missing entry is one with immense noise, without the factor of the density that the
+        # noise brings
         missing = jnp.isnan(x)
         spread = jnp.broadcast_to(sigma2, (d,)) * jnp.where(missing, 1e9, 1.0)
         parameters = Parameters(A.reshape(d, p), mean, spread, build(own))
@@ -91,7 +93,8 @@ def test_agrees_with_exact_scores(prior, name, build, noise, missing):
     X[(rng.random(X.shape) < missing) & (np.arange(5) != 4)] = np.nan
     found = standard_errors(model.parameters(), X, n_draws=200)
     expected = exact_errors(model, X, name, getattr(prior, name), build)
-    # the entries of an information matrix from n scores err by a few times 1 / sqrt(n), here where A is not coupled to the rest
+    # the entries of an information matrix from n scores err by a few times 1 / sqrt(n), here where
+    # A is not coupled to the rest
     for key, value in expected.items():
         np.testing.assert_allclose(found[key], value, rtol=8 / np.sqrt(n), err_msg=key)
     np.testing.assert_array_equal(found["components"], found["mixing"].T)
@@ -113,7 +116,10 @@ def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():
 
 @pytest.mark.slow
 def test_many_columns_with_noise_of_their_own(monkeypatch):
-    """Too many parameters to be estimated jointly: A's part that is orthogonal to it is taken apart, and nothing else changes much."""
+    """Too many parameters to be estimated jointly are taken apart.
+
+    These are A's part that is orthogonal to it, and the rest; nothing else changes much.
+    """
     rng = np.random.default_rng(5)
     A = np.linalg.qr(rng.normal(size=(30, 3)))[0] * 3
     model = Model(A, None, rng.uniform(0.3, 0.8, size=30), priors.BernoulliGaussian(0.4))

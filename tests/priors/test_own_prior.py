@@ -1,4 +1,4 @@
-"""A prior with dependent coefficients that a user writes: it learns, transforms, is saved and resumed."""
+"""A prior with dependent coefficients that a user writes can learn, transform and be saved."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""The samplers: joint-distribution (Geweke) tests for every prior and both samplers, and M-steps."""
+"""Joint-distribution tests (Geweke) of both samplers for every prior, and M-steps."""
 
 import jax
 import jax.numpy as jnp
@@ -31,23 +31,29 @@ ROWS, CYCLES, BOUND = 20_000, 12, 4.5
 
 
 def functionals(prior, latent):
-    """Averages over rows that a wrong sampler moves, with their standard errors: first and second moments, zeros, pairs, offsets."""
+    """Return averages over rows that a wrong sampler moves, and their variances.
+
+    They are of first and second moments, zeros, pairs and offsets.
+    """
     beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
     size = np.abs(beta)
     rows = np.stack([
-        beta[0], beta[-1], np.minimum(size[0], 5), np.minimum(size[-1], 5), np.minimum(size[1], 5) ** 2,
-        (beta[0] == 0) * 1.0, (beta[-1] == 0) * 1.0, np.tanh(beta[0]) * np.tanh(beta[1]), np.tanh(size[0]) * np.tanh(size[1]),
+        beta[0], beta[-1],
+        np.minimum(size[0], 5), np.minimum(size[-1], 5), np.minimum(size[1], 5) ** 2,
+        (beta[0] == 0) * 1.0, (beta[-1] == 0) * 1.0,
+        np.tanh(beta[0]) * np.tanh(beta[1]), np.tanh(size[0]) * np.tanh(size[1]),
         np.tanh(m) * np.tanh(beta[0]), np.minimum(np.abs(m), 5),
     ])  # fmt: skip
     return rows.mean(1), rows.var(1) / rows.shape[1]
 
 
 def geweke(prior, sampler, rows=ROWS):
-    """A function of two factors, of A'x and of A'A, that spoil the conditional where they are not 1: the largest z-score between the prior
-    and what it becomes under (x given beta, beta given x) repeated.
+    """Return a function that gives the largest z-score between the prior and what it becomes.
 
-    Every row is a chain of its own that starts with an exact draw, so that all rows stay exact if the sampler is right; their averages have
-    plain standard errors.
+    It becomes so under (x given beta, beta given x) repeated. The function's arguments, factors of
+    A'x and of A'A, spoil the conditional where they are not 1. Every row is a chain of its own that
+    starts with an exact draw, so that all rows stay exact if the sampler is right, and their
+    averages have plain standard errors.
     """
     prior = cast(prior, "float32")
     rng = np.random.default_rng(5)
@@ -101,7 +107,10 @@ def geweke(prior, sampler, rows=ROWS):
     ],
 )
 def test_geweke(name, sampler):
-    """The sampler passes; with A'x too small by a fifth (Gibbs), or A'A by a third (Metropolis), the same test fails."""
+    """The sampler passes, and the same test fails where the sampler is given a wrong channel.
+
+    For Gibbs A'x is too small by a fifth, for Metropolis A'A by a third.
+    """
     score = geweke(TRUE_PRIORS[name], sampler)
     assert score() < BOUND
     assert score(**{"gibbs": {"of_c": 0.8}, "metropolis": {"of_G": 0.7}}[sampler]) > BOUND
@@ -122,7 +131,7 @@ def test_geweke_notices_a_wrong_collapse(monkeypatch):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_metropolis_is_guarded_at_degenerate_weights(alpha):
-    """Proposals leave a degenerate state, and are accepted only as often as the true weights allow: never."""
+    """Proposals leave a degenerate state, but the true weights never allow to accept one."""
     prior = cast(priors.BernoulliGaussian(alpha), float)
     G, c = jnp.eye(2), jnp.full((2, 500), 3.0)
     tilt = Channel(G, c, jnp.zeros(2), jnp.zeros(500), jnp.ones(()))
@@ -135,7 +144,7 @@ def test_metropolis_is_guarded_at_degenerate_weights(alpha):
 
 @pytest.mark.parametrize("name", TABLE)
 def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
-    """No small change of A, the mean, the noise or the prior's parameter makes the complete data likelier."""
+    """No small change of A, the mean, the noise or the prior makes the complete data likelier."""
     from noisyica import Model
 
     rng = np.random.default_rng(3)
@@ -171,7 +180,8 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     if "alpha" in prior.parameter_names or "gamma" in prior.parameter_names:
         own = prior.parameter_names[0]
         value = float(getattr(found.prior, own))
-        beyond_guard = 5e-3  # weights are kept 1e-3 off their bounds, which moves the optimum by less than this
+        # weights are kept 1e-3 off their bounds, which moves the optimum by less than this
+        beyond_guard = 5e-3
         for change in (-beyond_guard, beyond_guard):
             other = type(TRUE_PRIORS[name])(**{own: value + change})
             assert likelihood(found.A, found.mean, found.sigma2, other) < best
