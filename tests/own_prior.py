@@ -10,7 +10,7 @@ from noisyica.priors import Prior, as_pytree, uniforms
 
 @as_pytree("share", "quiet", "busy")
 class BusyRows(Prior):
-    """In a share of the rows, the busy ones, coefficients are on, N(0, 1), more often than in others."""
+    """In a share of the rows, the busy ones, coefficients are more often on: N(0, 1), not 0."""
 
     parameter_names = ("share", "quiet", "busy")
 

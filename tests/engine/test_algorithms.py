@@ -45,9 +45,9 @@ def test_names_stand_for_algorithms():
 
 def test_steps():
     later = SCHEDULE.burn_in + 9
-    assert float(Saem().step(later, SCHEDULE)) == pytest.approx(10**-0.9)
+    assert float(Saem().step_size(later, SCHEDULE)) == pytest.approx(10**-0.9)
     for algorithm in (StochasticEM(), MonteCarloEM(), ExactEM(), ModeEM()):
-        assert [float(algorithm.step(t, SCHEDULE)) for t in (0, later)] == [1.0, 1.0]
+        assert [float(algorithm.step_size(t, SCHEDULE)) for t in (0, later)] == [1.0, 1.0]
 
 
 def test_when_coefficients_move():
@@ -116,7 +116,7 @@ def test_a_hidden_mixing_matrix_pulls_and_keeps_a_least_step():
     np.testing.assert_allclose(free.W, np.eye(P), atol=1e-5)
     move, state, averages = decided(Saem(), t=100, step=tiny, sample_mixing=True)
     A, tau2 = state.parameters.A, state.parameters.tau2
-    pull = A.T @ A / (constants_of().n_rows * tau2)
+    pull = A.T @ A / (constants_of().total_weight * tau2)
     expansion = state.parameters.prior.expansion_from_sums(averages.expansion)
     squares = jnp.diag(averages.statistics.bb)
     expected = newton_rotation(expansion, pull, squares, LEAST_STEP, LEAST_STEP)
@@ -168,9 +168,7 @@ def test_mcem_averages_over_sweeps(sweeps):
     single = StochasticEM()
     total = 0.0
     for k in range(sweeps):
-        key = algorithms.stochastic.block_key(sent, block)
-        key = key._replace(key=jax.random.fold_in(key.key, k))
-        chain, part = single.expectation(plan, sent, block, chain, key)
+        chain, part = single.expectation(plan, sent, block, chain, sweep=k)
         total += np.asarray(part.statistics.bb)
     np.testing.assert_allclose(totals.statistics.bb, total / sweeps, rtol=1e-10)
     np.testing.assert_allclose(chains.latent[0], chain.latent, rtol=1e-10, atol=1e-12)

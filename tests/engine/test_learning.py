@@ -147,8 +147,8 @@ def test_explained_variance_is_sorted_and_adds_up():
 
 def test_step_sizes():
     schedule = Schedule(burn_in=10, kappa=0.75)
-    assert [float(schedule.step(t)) for t in (0, 9, 10)] == [1.0, 1.0, 1.0]
-    assert float(schedule.step(10 + 15)) == pytest.approx(16**-0.75)
+    assert [float(schedule.step_size(t)) for t in (0, 9, 10)] == [1.0, 1.0, 1.0]
+    assert float(schedule.step_size(10 + 15)) == pytest.approx(16**-0.75)
 
 
 def test_stops_by_itself_and_says_so():

@@ -7,6 +7,7 @@ import pytest
 
 from noisyica import NoisyICA
 from noisyica.engine import algorithms
+from noisyica.engine.settings import deciding_settings
 from tests import own_algorithm
 from tests.own_algorithm import TemperedSaem
 from tests.tools import matched_cosine, simulate
@@ -54,3 +55,28 @@ def test_unknown_algorithms_are_refused():
         algorithms.get("anneal")
     with pytest.raises(ValueError, match="algorithm='anneal' is not known"):
         NoisyICA(2, algorithm="anneal").fit(np.eye(4))
+
+
+def test_files_and_checkpoints_know_its_fields(tmp_path):
+    _, X = simulate("bg", n=100, d=8, p=2)
+    settings = {"max_iter": 5, "tol": 0, "random_state": 0}
+    hot = NoisyICA(2, algorithm=TemperedSaem(heat=9.0), **settings).fit(X)
+    hot.save(tmp_path / "model.npz")
+    assert NoisyICA.load(tmp_path / "model.npz").algorithm == TemperedSaem(heat=9.0)
+    one, other = (
+        deciding_settings(NoisyICA(2, algorithm=TemperedSaem(heat=heat), **settings))[0]
+        for heat in (9.0, 4.0)
+    )
+    assert one != other  # so that a fit does not go on from the other's checkpoint
+    with pytest.raises(ValueError, match="algorithm 'unheard' is not known here: import"):
+        algorithms.from_fields("unheard", {})
+
+
+def test_draws_are_a_matter_of_the_algorithm_not_of_its_name():
+    _, X = simulate("bg", n=100, d=8, p=2)
+    settings = {"n_draws": 4, "max_iter": 5, "tol": 0, "random_state": 0, "dtype": "float64"}
+    by_name, by_value = (
+        NoisyICA(2, algorithm=algorithm, **settings).fit(X).mixing_
+        for algorithm in ("mcem", algorithms.MonteCarloEM())
+    )
+    np.testing.assert_array_equal(by_name, by_value)

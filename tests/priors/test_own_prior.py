@@ -104,7 +104,7 @@ def test_it_is_saved_loaded_and_resumed(rows, fitted, tmp_path):
     X = rows[1]
     fitted.save(tmp_path / "model.npz")
     again = NoisyICA.load(tmp_path / "model.npz")
-    assert isinstance(again.prior_, BusyRows)
+    assert type(again.prior_).__name__ == "BusyRows"  # the page on laws defines one, too
     assert again.prior_.parameters == fitted.prior_.parameters
     assert np.array_equal(again.transform(X[:5]), fitted.transform(X[:5]))
     settings = {"prior": BusyRows(), "max_iter": 30, "tol": 0, "random_state": 0}

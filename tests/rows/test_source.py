@@ -69,7 +69,7 @@ def test_rows_of_weight_zero_are_left_out(X, at_a_time):
     weighted, _ = Rows(X, weight).centred(True)
     expected, _ = Rows(X[kept], weight[kept]).centred(True)
     assert weighted.n == kept.sum()
-    assert weighted.count == weight.sum()
+    assert weighted.total_weight == weight.sum()
     np.testing.assert_allclose(weighted.centre, expected.centre, rtol=1e-12)
     assert weighted.unit == pytest.approx(expected.unit, rel=1e-12)
     n = weighted.n

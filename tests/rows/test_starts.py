@@ -62,3 +62,12 @@ def test_rounding_does_not_spoil_fastica(seed):
         B, _ = start(rounded, 15, priors.get("bg"), "fastica", np.random.RandomState(seed))
         cosines.append(matched_cosine(A, B))
     assert min(cosines) > 0.999
+
+
+@pytest.mark.parametrize("method", ["sparse directions", "directions", "clusters"])
+def test_starts_of_one_scale_with_few_rows(method):
+    X = np.random.default_rng(0).normal(size=(6, 12))
+    A, noise = start(X, 8, priors.SingleScaleTernary(), method, np.random.RandomState(0))
+    assert A.shape == (12, 8)
+    assert np.isfinite(A).all()
+    assert noise > 0

@@ -93,6 +93,7 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
 
 def _same(first: Prior, second: Prior) -> bool:
     """Return whether two priors are of the same kind and have the same parameters."""
-    same_kind = bool(jax.tree.structure(first) == jax.tree.structure(second))  # type: ignore[operator]
+    one, other = jax.tree.structure(first), jax.tree.structure(second)
+    same_kind = bool(one == other)  # type: ignore[operator]
     pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
     return same_kind and all(np.array_equal(x, y) for x, y in pairs)

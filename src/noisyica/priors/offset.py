@@ -124,7 +124,8 @@ class Offset(Prior):
         )
 
     def zeros(self, p: int, n: int, dtype: Any) -> Any:
-        return OffsetState(self.prior.zeros(p, n, dtype), np.zeros(n, dtype))  # type: ignore[arg-type]
+        mu: Any = np.zeros(n, dtype)
+        return OffsetState(self.prior.zeros(p, n, dtype), mu)
 
     @staticmethod
     def _channel_given_offset(channel: Channel, mu: Array) -> Channel:
@@ -246,4 +247,5 @@ class Offset(Prior):
         return {**self.prior.parameters, "offset_scale": np.asarray(self.offset_scale, float)}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.prior!r}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]
+        scale = np.asarray(self.offset_scale).item()
+        return f"{type(self).__name__}({self.prior!r}, offset_scale={scale:.4g})"

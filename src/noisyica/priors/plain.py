@@ -15,7 +15,8 @@ from noisyica.priors.base import REGISTRY, Prior
 def to_plain(value: Any) -> Any:
     """Return a prior or a law as nested dicts, lists and numbers."""
     if isinstance(value, Law):
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(value)]  # type: ignore[arg-type]
+        fields = {name: getattr(value, name) for name in names}
         if any(callable(field) and not isinstance(field, Law) for field in fields.values()):
             raise ValueError(
                 f"A prior with a {type(value).__name__} law holds a Python function and cannot be "
