@@ -3,9 +3,8 @@ import os
 import shutil
 import tempfile
 
-if (
-    "JAX_COMPILATION_CACHE_DIR" not in os.environ
-):  # workers, and programs that tests start, share what one of them has compiled
+# workers, and programs that tests start, share what one of them has compiled
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="noisyica-tests-")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)

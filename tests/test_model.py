@@ -53,8 +53,8 @@ def test_posterior_agrees_with_enumeration(shift, sampler):
     sweeps = {"gibbs": {}, "metropolis": {"thin": 20, "n_warmup": 1000}}[sampler]
     draws = model.posterior_sample(X, n_draws=n_draws, sampler=sampler, random_state=2, **sweeps)
     assert draws.shape == (n_draws, 40, 3)
-    for found, exact in ((draws, mean), (draws != 0, on)):
-        batches = found.reshape(40, 100, 40, 3).mean(
+    for drawn, exact in ((draws, mean), (draws != 0, on)):
+        batches = drawn.reshape(40, 100, 40, 3).mean(
             1
         )  # 40 batches: their spread is the Monte-Carlo error
         z = (batches.mean(0) - exact) / (batches.std(0) / np.sqrt(40) + 1e-3)
@@ -66,10 +66,10 @@ def test_posterior_mean_agrees_with_enumeration():
     model = bernoulli_gaussian()
     X, _ = model.sample(200, random_state=3)
     exact = enumerate_posterior(model, X)[1]
-    found = model.posterior_mean(X, n_draws=2000)
+    estimate = model.posterior_mean(X, n_draws=2000)
     spread = model.posterior_sample(X, n_draws=200, random_state=0).std(0)
     # 2,000 correlated sweeps: allow for 10 sweeps a draw's worth of information
-    assert np.sqrt(np.square(found - exact).mean()) < 1.5 * np.sqrt(
+    assert np.sqrt(np.square(estimate - exact).mean()) < 1.5 * np.sqrt(
         np.square(spread).mean() * 10 / 2000
     )
 
@@ -78,11 +78,11 @@ def test_log_likelihood_agrees_with_enumeration():
     model = bernoulli_gaussian(p=10, d=12)
     X, _ = model.sample(300, random_state=4)
     exact = enumerate_posterior(model, X)[0]
-    found, error = model.log_likelihood(X, return_std=True)
-    np.testing.assert_allclose(found, exact, rtol=1e-9)
+    estimate, error = model.log_likelihood(X, return_std=True)
+    np.testing.assert_allclose(estimate, exact, rtol=1e-9)
     np.testing.assert_array_equal(error, 0)
-    found, error = model.log_likelihood(X, method="annealed", return_std=True)
-    z = (found - exact) / error
+    estimate, error = model.log_likelihood(X, method="annealed", return_std=True)
+    z = (estimate - exact) / error
     # 32 particles: Student's t of 31 degrees of freedom, of variance 31 / 29 and kurtosis 3.2, were
     # weights normal
     assert abs(z.mean()) < 4 * np.sqrt(1.07 / 300)
@@ -104,8 +104,8 @@ def test_log_likelihood_agrees_with_simulation(name):
     clean, _ = Model(model.mixing, noise_variance=1e-12, prior=model.prior).sample(
         200_000, random_state=1
     )
-    found, error = model.log_likelihood(X, method="annealed", return_std=True)
-    for x, value, own in zip(X, found, error, strict=True):
+    estimate, error = model.log_likelihood(X, method="annealed", return_std=True)
+    for x, value, own in zip(X, estimate, error, strict=True):
         values = np.exp(-0.5 * np.square(x - clean).sum(1)) / (2 * np.pi) ** 1.5
         standard_error = values.std() / values.mean() / np.sqrt(len(values))
         assert value == pytest.approx(np.log(values.mean()), abs=4 * np.hypot(standard_error, own))
@@ -132,12 +132,12 @@ def test_complete_log_density():
         model.mixing, noise_variance=0.5, prior=priors.SingleScaleTernaryOffset(0.2, 1.5)
     )
     beta = np.array([[0.7, 0.0, -0.7], [0.0, 0.0, 0.0], [0.7, 0.2, 0.0]])
-    found = ternary.complete_log_density(X[:3], beta, offset=np.ones(3))
+    density = ternary.complete_log_density(X[:3], beta, offset=np.ones(3))
     gaussian = norm(1 + beta @ model.mixing.T, np.sqrt(0.5)).logpdf(X[:3]).sum(1) + laplace(
         scale=1.5
     ).logpdf(1.0)
     expected = [2 * np.log(0.2) + np.log(0.6) - 0.7, 3 * np.log(0.6), -np.inf]
-    np.testing.assert_allclose(found, gaussian + expected, rtol=1e-10)
+    np.testing.assert_allclose(density, gaussian + expected, rtol=1e-10)
 
 
 def test_a_row_s_posterior_mean_depends_on_the_row_alone():

@@ -57,11 +57,11 @@ def test_conditional_of_the_mixing_matrix(diagonal):
             + np.trace(covariance @ centred_beta.T @ centred_beta) / n
         )
         assert float(mixing.residual[0, i]) == pytest.approx(left + noise[i] / n, rel=1e-9)
-        found = np.asarray(draws)[:, i]
+        drawn = np.asarray(draws)[:, i]
         error = np.sqrt(np.diag(covariance) / 4000)
-        assert (np.abs(found.mean(0) - mean) < 4.5 * error).all()
+        assert (np.abs(drawn.mean(0) - mean) < 4.5 * error).all()
         np.testing.assert_allclose(
-            np.cov(found.T), covariance, atol=4.5 * np.diag(covariance).max() * np.sqrt(2 / 4000)
+            np.cov(drawn.T), covariance, atol=4.5 * np.diag(covariance).max() * np.sqrt(2 / 4000)
         )
 
 
@@ -77,11 +77,12 @@ def test_no_runaway_and_no_bias():
             30, random_state=seed
         )
         ica = NoisyICA(2, tol=0, random_state=seed, verbose=False).fit(X)
-        found = ica.mixing_ if matched_order(A, ica.mixing_) else ica.mixing_[:, ::-1]
+        mixing = ica.mixing_ if matched_order(A, ica.mixing_) else ica.mixing_[:, ::-1]
         errors.append(
             sum(
                 min(
-                    np.square(found[:, j] - A[:, j]).mean(), np.square(found[:, j] + A[:, j]).mean()
+                    np.square(mixing[:, j] - A[:, j]).mean(),
+                    np.square(mixing[:, j] + A[:, j]).mean(),
                 )
                 for j in range(2)
             )
@@ -128,12 +129,12 @@ def test_random_starts_lose_nothing():
     X, _ = Model(A, noise_variance=0.01, prior=priors.BernoulliGaussian(0.3)).sample(
         1000, random_state=0
     )
-    found = [
+    cosines = [
         matched_cosine(A, NoisyICA(10, init=init, tol=0, random_state=0).fit(X).mixing_)
         for init in ("auto", "random")
     ]
-    assert found[0] > 0.999
-    assert abs(found[1] - found[0]) < 0.005
+    assert cosines[0] > 0.999
+    assert abs(cosines[1] - cosines[0]) < 0.005
 
 
 @pytest.mark.parametrize("init", ["auto", "truth"])

@@ -62,15 +62,15 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
 def test_the_start_does_not_matter(name, mixing_prior):
     """Parameter expansion: without it, PCA and random starts end at a cosine of about 0.7 here."""
     model, X = simulate(name, seed=2)
-    found = [
+    mixings = [
         NoisyICA(4, prior=name, mixing_prior=mixing_prior, init=init, tol=0, random_state=0)
         .fit(X)
         .mixing_
         for init in ("auto", "pca", "random")
     ]
-    assert matched_cosine(found[0], found[1]) > 0.995
-    assert matched_cosine(found[0], found[2]) > 0.995
-    assert matched_cosine(model.mixing, found[0]) > 0.97
+    assert matched_cosine(mixings[0], mixings[1]) > 0.995
+    assert matched_cosine(mixings[0], mixings[2]) > 0.995
+    assert matched_cosine(model.mixing, mixings[0]) > 0.97
 
 
 def test_a_start_of_ones_own():

@@ -113,30 +113,30 @@ def test_rows_in_single_precision_give_double_precision():
     # sums over the rows of a block are in double precision, whatever its rows are in
     single = block._replace(x=cast(block.x, "float32"), weight=cast(block.weight, "float32"))
     double = block._replace(x=cast(single.x, float), weight=cast(single.weight, float))
-    found = expected_statistics(parameters, single)
+    statistics = expected_statistics(parameters, single)
     expected = expected_statistics(parameters, double)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+    for a, b in zip(jax.tree.leaves(statistics), jax.tree.leaves(expected), strict=True):
         assert a.dtype == np.float64
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
 
 
 def test_classes_of_weight_zero_do_no_harm():
     parameters, block = problem(BernoulliGaussian(1.0), 3)
-    found, log_p = expected_statistics(parameters, block)
+    statistics, log_p = expected_statistics(parameters, block)
     normal = parameters._replace(prior=Independent(Normal()))
     expected, log_q = expected_statistics(normal, block)
     np.testing.assert_allclose(log_p, log_q, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.bb, expected.bb, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.prior[0], [0.0, 3.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(statistics.bb, expected.bb, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(statistics.prior[0], [0.0, 3.0], rtol=0, atol=1e-12)
     for prior in (BernoulliGaussian(0.0), SingleScaleTernary(0.0)):
-        found, log_p = expected_statistics(parameters._replace(prior=prior), block)
+        statistics, log_p = expected_statistics(parameters._replace(prior=prior), block)
         noise = multivariate_normal(
             np.asarray(parameters.mean), np.asarray(parameters.sigma2) * np.eye(4)
         )
         np.testing.assert_allclose(log_p, noise.logpdf(np.asarray(block.x).T), rtol=0, atol=1e-12)
-        assert all(not np.any(value) for value in (found.b, found.bb, found.xb))
-    found, _ = expected_statistics(parameters._replace(prior=SingleScaleTernary(0.5)), block)
-    np.testing.assert_allclose(found.prior, [0.0, 3.0], rtol=0, atol=1e-12)
+        assert all(not np.any(value) for value in (statistics.b, statistics.bb, statistics.xb))
+    statistics, _ = expected_statistics(parameters._replace(prior=SingleScaleTernary(0.5)), block)
+    np.testing.assert_allclose(statistics.prior, [0.0, 3.0], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["bg", "ifa-two", "te"])
@@ -144,11 +144,11 @@ def test_components_that_are_alike_or_absent_leave_finite_answers(name):
     parameters, block = problem(PRIORS[name], 3)
     a = parameters.A[:, 0]
     for A in (jnp.stack([a, a, 0 * a], 1), jnp.stack([a, -a, a], 1), jnp.zeros((4, 3))):
-        found, log_p = expected_statistics(parameters._replace(A=A), block)
-        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((found, log_p)))
+        statistics, log_p = expected_statistics(parameters._replace(A=A), block)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((statistics, log_p)))
     # nothing is known of beta where A is zero: its posterior is the prior
     second = {"bg": 0.3, "ifa-two": 1 + 0.5 * 1.0**2 + 0.3 * 3.0**2, "te": 2 * 0.4}[name]
-    np.testing.assert_allclose(found.bb, second * np.eye(3), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(statistics.bb, second * np.eye(3), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("condition", [1.0, 1e4])
@@ -232,8 +232,10 @@ def test_sweeps_of_te_leave_wrong_patterns():
     exact = expected_statistics(parameters, block)[0]
     tilt = channel(parameters, block.x)
 
-    def residual(found):
-        return (found.xx.sum() - 2 * (A * found.xb).sum() + (A.T @ A * found.bb).sum()) / d
+    def residual(statistics):
+        return (
+            statistics.xx.sum() - 2 * (A * statistics.xb).sum() + (A.T @ A * statistics.bb).sum()
+        ) / d
 
     def sweep(latent, key):
         latent = prior.gibbs(key, latent, tilt)

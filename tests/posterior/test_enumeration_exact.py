@@ -87,10 +87,10 @@ def test_expectation_agrees_with_integration_over_the_coefficients(name, p):
         parameters.prior, jax.tree.map(lambda leaf: jnp.tile(leaf, len(weight)), latent), rows
     )
 
-    found, log_p = expected_statistics(parameters, block)
+    statistics, log_p = expected_statistics(parameters, block)
     np.testing.assert_allclose(log_p, total, rtol=0, atol=1e-10)
-    assert jax.tree.structure(found) == jax.tree.structure(expected)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+    assert jax.tree.structure(statistics) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(statistics), jax.tree.leaves(expected), strict=True):
         assert a.shape == b.shape
         assert a.dtype == b.dtype == np.float64
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-10)
@@ -114,16 +114,18 @@ def test_agrees_with_gaussians_in_d_dimensions(name):
         covariances.append(V - gain @ A @ V)
     total = logsumexp(logs, axis=0)
     weight = np.asarray(block.weight) * np.exp(logs - total)  # (states, n)
-    found, log_p = expected_statistics(parameters, block)
+    statistics, log_p = expected_statistics(parameters, block)
     np.testing.assert_allclose(log_p, total, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(found.b, np.einsum("sn,spn->p", weight, means), rtol=0, atol=1e-12)
     np.testing.assert_allclose(
-        found.xb, np.einsum("sn,dn,spn->dp", weight, x, means), rtol=0, atol=1e-12
+        statistics.b, np.einsum("sn,spn->p", weight, means), rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        statistics.xb, np.einsum("sn,dn,spn->dp", weight, x, means), rtol=0, atol=1e-12
     )
     second = np.einsum("sn,spn,sqn->pq", weight, means, means) + np.einsum(
         "sn,spq->pq", weight, covariances
     )
-    np.testing.assert_allclose(found.bb, second, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(statistics.bb, second, rtol=0, atol=1e-12)
     membership = np.array(list(itertools.product(range(len(classes)), repeat=p)))[
         :, :, None
     ] == np.arange(len(classes))
@@ -140,4 +142,4 @@ def test_agrees_with_gaussians_in_d_dimensions(name):
         ]
     else:
         expected = [] if name == "normal" else counts
-    np.testing.assert_allclose(jax.tree.leaves(found.prior), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(jax.tree.leaves(statistics.prior), expected, rtol=0, atol=1e-12)

@@ -108,14 +108,14 @@ def test_map_is_the_least_of_the_objective(name):
     model = model_of(TRUE_PRIORS[name])
     X, truth = model.sample(40, random_state=3)
     beta, offset = model.map(X, return_offset=True)
-    found = model.map_objective(X, beta, offset)
+    objective = model.map_objective(X, beta, offset)
     zero = model.map_objective(
         np.zeros((1, 6)), np.zeros((1, 3))
     )  # constants that the paper leaves out
     expected = np.array([BRUTE_FORCE[name](x, model.mixing) for x in X])
-    np.testing.assert_allclose(found - zero, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(objective - zero, expected, rtol=1e-6, atol=1e-6)
     if not model.prior.has_offset:
-        assert (found <= model.map_objective(X, truth) + 1e-9).all()
+        assert (objective <= model.map_objective(X, truth) + 1e-9).all()
 
 
 @pytest.mark.parametrize(
@@ -133,15 +133,15 @@ def test_no_point_of_a_grid_is_better(prior):
     model = model_of(prior, d=4, p=2)
     X, _ = model.sample(10, random_state=0)
     beta, offset = model.map(X, return_offset=True)
-    found = model.map_objective(X, beta, offset)
+    objective = model.map_objective(X, beta, offset)
     line = np.linspace(-4, 4, 81)  # has 0 and 1
     grid = np.array(list(itertools.product(line, line)))
     for i, x in enumerate(X):
         rows, mu = np.tile(x, (len(grid), 1)), np.full(len(grid), offset[i])
-        assert found[i] <= model.map_objective(rows, grid, mu).min() + 1e-9
+        assert objective[i] <= model.map_objective(rows, grid, mu).min() + 1e-9
         shifts = np.linspace(-3, 3, 61) * bool(prior.has_offset)
         assert (
-            found[i]
+            objective[i]
             <= model.map_objective(
                 np.tile(x, (61, 1)), np.tile(beta[i], (61, 1)), offset[i] + shifts
             ).min()
@@ -158,13 +158,13 @@ def test_many_components(name):
     model = model_of(TRUE_PRIORS[name], d=40, p=20, noise=1.0)
     X, truth = model.sample(200, random_state=0)
     beta = model.map(X)
-    found = model.map_objective(X, beta)
-    assert (found <= model.map_objective(X, truth) + 1e-9).all()
+    objective = model.map_objective(X, beta)
+    assert (objective <= model.map_objective(X, truth) + 1e-9).all()
     for j in range(20):
         for value in (0.0, *np.unique(np.abs(beta[:50]))[:3]):
             changed = beta[:50].copy()
             changed[:, j] = value
-            assert (found[:50] <= model.map_objective(X[:50], changed) + 1e-9).all()
+            assert (objective[:50] <= model.map_objective(X[:50], changed) + 1e-9).all()
 
 
 def test_a_row_s_answer_depends_on_the_row_alone_and_on_what_is_observed():

@@ -91,13 +91,13 @@ def test_agrees_with_exact_scores(prior, name, build, noise, missing):
     n = 4000
     X, _ = model.sample(n, random_state=1)
     X[(rng.random(X.shape) < missing) & (np.arange(5) != 4)] = np.nan
-    found = standard_errors(model.parameters(), X, n_draws=200)
+    errors = standard_errors(model.parameters(), X, n_draws=200)
     expected = exact_errors(model, X, name, getattr(prior, name), build)
     # the entries of an information matrix from n scores err by a few times 1 / sqrt(n), here where
     # A is not coupled to the rest
     for key, value in expected.items():
-        np.testing.assert_allclose(found[key], value, rtol=8 / np.sqrt(n), err_msg=key)
-    np.testing.assert_array_equal(found["components"], found["mixing"].T)
+        np.testing.assert_allclose(errors[key], value, rtol=8 / np.sqrt(n), err_msg=key)
+    np.testing.assert_array_equal(errors["components"], errors["mixing"].T)
 
 
 def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():

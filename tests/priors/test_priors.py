@@ -154,7 +154,7 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
     mean = np.zeros(d) if prior.has_offset else rng.normal(size=d)
     X = mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d))
-    found = mstep(collect(prior, latent, block_of(X.T)), prior, not prior.has_offset, False, 1e-12)
+    learnt = mstep(collect(prior, latent, block_of(X.T)), prior, not prior.has_offset, False, 1e-12)
 
     def likelihood(A, mean, sigma2, prior):
         return (
@@ -163,28 +163,28 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
             .sum()
         )
 
-    best = likelihood(*found[:4])
+    best = likelihood(*learnt[:4])
     assert np.isfinite(best)
     for _ in range(5):
         step = 1e-3 * rng.normal(size=(d, p))
-        assert likelihood(found.A + step, found.mean, found.sigma2, found.prior) < best
+        assert likelihood(learnt.A + step, learnt.mean, learnt.sigma2, learnt.prior) < best
         if not prior.has_offset:
             assert (
                 likelihood(
-                    found.A, found.mean + 1e-3 * rng.normal(size=d), found.sigma2, found.prior
+                    learnt.A, learnt.mean + 1e-3 * rng.normal(size=d), learnt.sigma2, learnt.prior
                 )
                 < best
             )
     for factor in (0.99, 1.01):
-        assert likelihood(found.A, found.mean, found.sigma2 * factor, found.prior) < best
+        assert likelihood(learnt.A, learnt.mean, learnt.sigma2 * factor, learnt.prior) < best
     if "alpha" in prior.parameter_names or "gamma" in prior.parameter_names:
         own = prior.parameter_names[0]
-        value = float(getattr(found.prior, own))
+        value = float(getattr(learnt.prior, own))
         # weights are kept 1e-3 off their bounds, which moves the optimum by less than this
         beyond_guard = 5e-3
         for change in (-beyond_guard, beyond_guard):
             other = type(TRUE_PRIORS[name])(**{own: value + change})
-            assert likelihood(found.A, found.mean, found.sigma2, other) < best
+            assert likelihood(learnt.A, learnt.mean, learnt.sigma2, other) < best
 
 
 def test_known_variances():
