@@ -1,5 +1,9 @@
 """Joint-distribution tests (Geweke) of both samplers for every prior, and M-steps."""
 
+import os
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,10 +12,11 @@ import pytest
 from noisyica import laws, priors
 from noisyica._jax.arrays import cast
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.randomness import RowKeys, uniforms
 from noisyica.engine.mstep import mstep
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import Parameters, channel
-from noisyica.priors import TABLE, Channel
+from noisyica.priors import TABLE, Channel, ternary
 from tests.blocks import block_of
 from tests.tools import TRUE_PRIORS, some_slow
 
@@ -228,3 +233,47 @@ def test_errors_say_what_to_do():
         priors.to_plain(COMPOSED["log-density"])
     with pytest.raises(TypeError, match="noisyica.laws"):
         priors.Independent("laplace")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("a_key_per_row", [False, True])
+def test_uniforms_of_two_keys_are_those_of_each(dtype, a_key_per_row):
+    """Drawing from two keys at once saves compiling, and gives the numbers of each key alone."""
+    keys = [jax.random.split(jax.random.key(seed), 5) for seed in (3, 4)]
+    if not a_key_per_row:
+        keys = [RowKeys(each[0], jnp.asarray(7, jnp.uint32)) for each in keys]
+    for shape in ((3, 5), (5,)):
+        together = ternary._uniforms(tuple(keys), jnp.zeros(shape, dtype))
+        alone = [uniforms(key, 1, shape, dtype)[0] for key in keys]
+        np.testing.assert_array_equal(together, np.stack(alone))
+        assert (np.asarray(together[0]) != np.asarray(together[1])).all()
+
+
+QUIET = """
+import jax, jax.numpy as jnp
+from noisyica import priors
+from noisyica._jax.arrays import cast
+from noisyica.posterior.parameters import Parameters, channel
+
+def sweep(key, latent, A, x):
+    parameters = Parameters(A, jnp.zeros(6, A.dtype), jnp.ones((), A.dtype), prior)
+    return prior.gibbs(key, latent, channel(parameters, x))
+
+for name in ("te", "teoff"):
+    prior = cast(priors.get(name), "float32")
+    latent = jax.tree.map(lambda leaf: jnp.stack(4 * [leaf]), prior.zeros(3, 64, "float32"))
+    keys, A = jax.random.split(jax.random.key(0), 4), jnp.ones((4, 6, 3))
+    starts = jax.vmap(sweep, in_axes=(0, 0, 0, None))
+    jax.jit(starts).lower(keys, latent, A, jnp.ones((6, 64))).compile()
+print("compiled")
+"""
+
+
+def test_nothing_is_printed_while_the_ternary_sweeps_are_compiled():
+    """XLA warns on the terminal where its simplifier goes round in circles."""
+    # with the cache nothing would be compiled
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    command = [sys.executable, "-c", QUIET]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout == "compiled\n"
+    assert result.stderr == ""

@@ -1,4 +1,7 @@
-"""Signs that share one scale a row, with their own collapsed sampler: TE-ICA, and TEoff-ICA with an offset."""
+"""Priors whose coefficients are signs times one scale per row, with a collapsed sampler.
+
+They are those of TE-ICA, and of TEoff-ICA, which has an offset.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from noisyica import laws
-from noisyica._jax.arrays import all_states
+from noisyica._jax.arrays import all_states, choose
 from noisyica._jax.randomness import Key, split, uniforms
 from noisyica._jax.special import half_line_draw, log_half_line
 from noisyica._jax.xla import once
@@ -32,10 +35,10 @@ from noisyica.priors.offset import Offset
 Array = jax.Array
 
 TERNARY_STATES = 60_000
-"""The most sign patterns that are gone through."""
+"""The largest number of sign patterns that are enumerated."""
 
 SURE = 5.0
-"""Largest log odds of a sign in a proposal."""
+"""The largest log odds of a sign in a proposal."""
 
 
 class TernaryState(NamedTuple):
@@ -53,9 +56,18 @@ def _sign(u: Array, up: Array, down: Array) -> Array:
     return (mark < plus).astype(u.dtype) - (mark > plus + off).astype(u.dtype)
 
 
+def _uniforms(keys: tuple[Key, Key], like: Array) -> Array:
+    """Draw uniforms of the shape and type of an array from each of two keys, by one kernel.
+
+    The hash that makes them is a long kernel: two of them would take twice as long to compile.
+    """
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *keys)
+    return jax.vmap(lambda key: uniforms(key, 1, like.shape, like.dtype)[0])(stacked)
+
+
 @as_pytree("_gamma")
 class SingleScaleTernary(Prior):
-    """TE-ICA: beta_j = s Y_j with one exponential s a row, P(Y_j = 1) = P(Y_j = -1) = gamma.
+    """TE-ICA: beta_j = s Y_j with one exponential s per row, P(Y_j = 1) = P(Y_j = -1) = gamma.
 
     Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal
     cdf (see :func:`noisyica._jax.special.log_half_line`), and then draws s given y. Alternating s |
@@ -69,11 +81,9 @@ class SingleScaleTernary(Prior):
     # rows that share a scale are not independent: FastICA fails on them, and each of the others has
     # its range of gamma
     starts: ClassVar[tuple[str, ...]] = (
-        "fastica",
-        "directions",
-        "sparse directions",
-        "clusters",
-    ) + 4 * ("rotation",)
+        *("fastica", "directions", "sparse directions", "clusters"),
+        *4 * ("rotation",),
+    )
 
     def __init__(self, gamma: float = 0.25) -> None:
         self._gamma: ArrayLike = probability("gamma", gamma, 0.5)
@@ -106,11 +116,14 @@ class SingleScaleTernary(Prior):
         y, c = latent.y, channel.c
         log_odds = jnp.log(self._gamma) - jnp.log(1 - 2 * jnp.asarray(self._gamma))
         keys = split(key, 3)
+        jump_keys = split(keys[2], 2)
+        of_sites, of_proposals = _uniforms((keys[0], jump_keys[0]), y)
+        of_scales, of_acceptance = _uniforms((keys[1], jump_keys[1]), latent.s)
 
         def site(carry: Any, x: Any) -> tuple[Any, None]:
             y, quadratic, linear, active = carry
-            (j, again), row, a, c_j, (u,) = x
-            old = y[j]
+            (j, again), row, a, c_j, u = x
+            old = lax.dynamic_index_in_dim(y, j, keepdims=False)
             cross = once(row @ y - a * old)
             others = active - jnp.abs(old)
             some = (others > 0).astype(u.dtype)
@@ -121,27 +134,26 @@ class SingleScaleTernary(Prior):
             log_down = once(
                 log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base
             )
-            y = y.at[j].set(_sign(u, log_up, log_down))
+            y = lax.dynamic_update_index_in_dim(y, _sign(u, log_up, log_down), j, 0)
             # read back what was written, through an index that XLA cannot know to be the same: it
             # would compute all of the above again
-            new = y[again]
+            new = lax.dynamic_index_in_dim(y, again, keepdims=False)
             quadratic = q0 + jnp.abs(new) * a + 2 * new * cross
             return (y, quadratic, l0 + new * c_j, others + jnp.abs(new)), None
 
-        u = uniforms(keys[0], 1, y.shape, y.dtype)
         carry: Any = (y, *self._forms(y, channel.G, c), jnp.abs(y).sum(0))
-        p = y.shape[0]
-        indices = (jnp.arange(p), lax.optimization_barrier(jnp.arange(p)))
-        inputs = (indices, channel.G, jnp.diag(channel.G), c, u)
+        indices = (jnp.arange(len(y)), lax.optimization_barrier(jnp.arange(len(y))))
+        inputs = (indices, channel.G, jnp.diag(channel.G), c, of_sites)
         (y, *_), _ = lax.scan(site, carry, inputs)
-        y, quadratic, linear = self._jump(keys[2], y, channel, log_odds)
-        (v,) = uniforms(keys[1], 1, latent.s.shape, y.dtype)
-        return TernaryState(y, half_line_draw(v, jnp.maximum(quadratic, 0.0), linear - 1))
+        y, quadratic, linear = self._jump((of_proposals, of_acceptance), y, channel, log_odds)
+        return TernaryState(y, half_line_draw(of_scales, jnp.maximum(quadratic, 0.0), linear - 1))
 
     def _jump(
-        self, key: Key, y: Array, channel: Channel, log_odds: Array
+        self, uniform: tuple[Array, Array], y: Array, channel: Channel, log_odds: Array
     ) -> tuple[Array, Array, Array]:
-        """A Metropolis step with independent proposals for all signs of a row; the signs, y'Gy and y'c.
+        """Take a Metropolis step on all signs of a row at once; return the signs, y'Gy and y'c.
+
+        ``uniform`` holds the uniforms of the proposals (p, n) and of the acceptance (n,).
 
         The proposal takes a coefficient to be normal about its sign times the row's scale: with its
         variance by least squares, and a margin for the scale, which is the mean size of those that
@@ -158,43 +170,30 @@ class SingleScaleTernary(Prior):
             once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE))
             for sign in (1.0, -1.0)
         )
-        keys = split(key, 2)
-        (u,), (v,) = (
-            uniforms(keys[0], 1, y.shape, y.dtype),
-            uniforms(keys[1], 1, y.shape[1:], y.dtype),
-        )
-        new = _sign(u, up, down)
+        new = _sign(uniform[0], up, down)
 
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
-            """log of posterior over proposal, up to a constant, and the forms."""
+            """Return the log of posterior over proposal, up to a constant, y'Gy and y'c."""
             quadratic, linear = self._forms(y, channel.G, channel.c)
-            posterior = jnp.abs(y).sum(0) * log_odds + log_half_line(
-                jnp.maximum(quadratic, 0.0), linear - 1
-            )
-            return (
-                posterior - jnp.where(y > 0, up, jnp.where(y < 0, down, 0.0)).sum(0),
-                quadratic,
-                linear,
-            )
+            posterior = log_half_line(jnp.maximum(quadratic, 0.0), linear - 1)
+            posterior = jnp.abs(y).sum(0) * log_odds + posterior
+            proposal = jnp.where(y > 0, up, jnp.where(y < 0, down, 0.0)).sum(0)
+            return posterior - proposal, quadratic, linear
 
         old, candidate = log_ratio(y), log_ratio(new)
-        accepted = jnp.log(v) < candidate[0] - old[0]
-        return tuple(
-            jnp.where(accepted, b, a)
-            for a, b in zip((y, *old[1:]), (new, *candidate[1:]), strict=True)
-        )  # type: ignore[return-value]
+        accepted = jnp.log(uniform[1]) < candidate[0] - old[0]
+        return choose(accepted, (new, *candidate[1:]), (y, *old[1:]))
 
     @staticmethod
     def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
-        """y'Gy and y'c of each row."""
+        """Return y'Gy and y'c of each row."""
         return (y * (G @ y)).sum(0), (y * c).sum(0)
 
     def metropolis(self, key: Key, latent: TernaryState, channel: Channel) -> TernaryState:
         y, s, c = latent.y, latent.s, channel.c
         guard = jnp.clip(jnp.asarray(self._gamma), 0.01, 0.49)
-        change = jnp.log(self._gamma / guard) - jnp.log(
-            (1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard)
-        )
+        zero = (1 - 2 * jnp.asarray(self._gamma)) / (1 - 2 * guard)
+        change = jnp.log(self._gamma / guard) - jnp.log(zero)
         keys = split(key, 2)
 
         def site(y: Array, x: Any) -> tuple[Array, None]:
@@ -202,10 +201,8 @@ class SingleScaleTernary(Prior):
             old = y[j]
             new = self._ternary(u[1], guard)
             b = c_j - s * (row @ y - a * old)
-            gain = (
-                s * (new - old) * (b - 0.5 * a * s * (new + old))
-                + (jnp.abs(new) - jnp.abs(old)) * change
-            )
+            gain = s * (new - old) * (b - 0.5 * a * s * (new + old))
+            gain = gain + (jnp.abs(new) - jnp.abs(old)) * change
             return y.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
 
         u = uniforms(keys[0], 2, y.shape, y.dtype)
@@ -221,25 +218,20 @@ class SingleScaleTernary(Prior):
 
     @staticmethod
     def _parts(beta: Array) -> tuple[Array, Array, Array]:
-        """How many coefficients of each row are on, their scale, and whether it is one for all (as it has to be)."""
-        s = jnp.abs(beta).max(0)
-        return (
-            (beta != 0).sum(0),
-            s,
-            jnp.all((beta == 0) | (jnp.abs(jnp.abs(beta) - s) <= 1e-6 * s), axis=0),
-        )
+        """Return how many coefficients of a row are not zero, their scale, and if all share it."""
+        size = jnp.abs(beta)
+        s = size.max(0)
+        return (beta != 0).sum(0), s, jnp.all((beta == 0) | (jnp.abs(size - s) <= 1e-6 * s), axis=0)
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         on, s, one_scale = self._parts(beta)
-        signs = on * jnp.log(self._gamma) + (beta.shape[0] - on) * jnp.log(
-            1 - 2 * jnp.asarray(self._gamma)
-        )
-        return jnp.where(
-            one_scale, signs - s, -jnp.inf
-        )  # beta = 0 is an atom: its scale is integrated out
+        gamma = jnp.asarray(self._gamma)
+        signs = on * jnp.log(gamma) + (beta.shape[0] - on) * jnp.log(1 - 2 * gamma)
+        # beta = 0 is an atom: its scale is integrated out
+        return jnp.where(one_scale, signs - s, -jnp.inf)
 
     def statistics(self, latent: TernaryState, weight: Array) -> Array:
-        """How many signs are zero and how many are not."""
+        """Return how many signs are zero and how many are not."""
         on = (jnp.abs(latent.y) * weight).sum(-1).sum()
         return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
 
@@ -279,7 +271,7 @@ class SingleScaleTernary(Prior):
 
     @property
     def _cost(self) -> Array:
-        """Of a sign that is not zero, less that of one that is."""
+        """What a sign that is not zero costs, less what a zero costs."""
         return jnp.log(1 - 2 * jnp.asarray(self._gamma)) - jnp.log(self._gamma)
 
     def penalty(self, beta: Array, offset: Array) -> Array:
@@ -289,14 +281,11 @@ class SingleScaleTernary(Prior):
         return jnp.where(one_scale, cost, jnp.inf)
 
     def ascend(self, latent: TernaryState, channel: Channel) -> TernaryState:
-        """Each sign in turn, the scale being always at its best, max(y'c - 1, 0) / y'Gy."""
+        """Set each sign in turn, with the scale always at its best, max(y'c - 1, 0) / y'Gy."""
 
         def value(quadratic: Array, linear: Array) -> Array:
-            return (
-                -0.5
-                * jnp.square(jnp.maximum(linear - 1, 0.0))
-                / jnp.where(quadratic > 0, quadratic, jnp.inf)
-            )
+            q = jnp.where(quadratic > 0, quadratic, jnp.inf)
+            return -0.5 * jnp.square(jnp.maximum(linear - 1, 0.0)) / q
 
         def site(carry: Any, x: Any) -> tuple[Any, None]:
             y, quadratic, linear = carry
@@ -323,24 +312,22 @@ class SingleScaleTernary(Prior):
 
     def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
         p, n = channel.c.shape
-        if (
-            3**p > TERNARY_STATES
-        ):  # the signs of the largest coefficients, 1 to p of them, when there is no prior
+        if 3**p > TERNARY_STATES:
+            # the signs of the 1 to p largest coefficients that least squares gives
             beta, mu = ridge(channel)
             rank = (-jnp.abs(beta)).argsort(0).argsort(0)
-            some = TernaryState(
-                jnp.sign(beta) * (rank <= jnp.arange(p)[:, None, None]), jnp.ones((p, n))
-            )
-            return some if offset is None else OffsetState(some, jnp.tile(mu, (p, 1))), False
+            y = jnp.sign(beta) * (rank <= jnp.arange(p)[:, None, None])
+            latent = TernaryState(y, jnp.ones((p, n)))
+            return latent if offset is None else OffsetState(latent, jnp.tile(mu, (p, 1))), False
         size = 3 ** max(k for k in range(p + 1) if k == 0 or 3**k * n <= 2**21)
         chunks = jnp.asarray(all_states(3, p) - 1.0).reshape(-1, size, p)
 
-        def look(found: Any, y: Array) -> tuple[Any, None]:
+        def look(least: Any, y: Array) -> tuple[Any, None]:
             s, mu, cost = self._eliminated(y, channel, offset)
             best = jnp.argmin(cost, 0)
             pick = [jnp.take_along_axis(part, best[None], 0)[0] for part in (cost, s, mu)]
             new = (pick[0], y[best].T, *pick[1:])
-            return jax.tree.map(lambda x, z: jnp.where(new[0] < found[0], x, z), new, found), None
+            return choose(new[0] < least[0], new, least), None
 
         nothing = (jnp.full(n, jnp.inf), jnp.zeros((p, n)), jnp.zeros(n), jnp.zeros(n))
         (_, y, s, mu), _ = lax.scan(look, nothing, chunks)
@@ -350,12 +337,13 @@ class SingleScaleTernary(Prior):
     def _eliminated(
         self, y: Array, channel: Channel, offset: laws.Laplace | None
     ) -> tuple[Array, Array, Array]:
-        """The best scale and offset of each row for the signs y (m, p), and the objective: (m, n) each."""
+        """Return the best scale and offset of each row for the signs y (m, p), and the objective.
+
+        They are (m, n) each.
+        """
         quadratic, linear = (y * (y @ channel.G)).sum(1)[:, None], y @ channel.c - 1
-        q, signs = (
-            jnp.where(quadratic > 0, quadratic, jnp.inf),
-            self._cost * jnp.abs(y).sum(1)[:, None],
-        )
+        q = jnp.where(quadratic > 0, quadratic, jnp.inf)
+        signs = self._cost * jnp.abs(y).sum(1)[:, None]
         if offset is None:
             s = jnp.maximum(linear, 0.0) / q
             return s, jnp.zeros_like(s), signs - 0.5 * linear * s
@@ -408,4 +396,5 @@ class SingleScaleTernaryOffset(Offset):
         return self.prior.parameters
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(gamma={self.gamma:.4g}, offset_scale={float(self.offset_scale):.4g})"  # type: ignore[arg-type]
+        scale = float(self.offset_scale)  # type: ignore[arg-type]
+        return f"{type(self).__name__}(gamma={self.gamma:.4g}, offset_scale={scale:.4g})"
