@@ -81,7 +81,9 @@ class Fitted:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior == "normal" and algorithms.get(self.algorithm).stochastic
         parameters = self.model_.parameters()
-        self.standard_errors_ = standard_errors(parameters, X, weight, self._free_mean, hidden)
+        self.standard_errors_ = standard_errors(
+            parameters, X, weight, self._free_mean, hidden, verbose=bool(self.verbose)
+        )
         return self.standard_errors_
 
     @property

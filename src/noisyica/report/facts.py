@@ -8,7 +8,7 @@ import numpy as np
 
 from noisyica.data import Data
 from noisyica.estimator import NoisyICA
-from noisyica.priors import Independent, Prior
+from noisyica.priors import Prior
 from noisyica.report import layouts
 from noisyica.report.sample import Sample
 
@@ -156,8 +156,8 @@ def _prior_name(prior: Prior) -> str:
     inner = getattr(prior, "prior", None)
     if inner is not None and "offset_scale" in prior.parameters:
         return f"{_prior_name(inner)}, and an offset per row"
-    if type(prior) is Independent:
-        return f"independent, {type(prior.law).__name__}"
+    if type(prior).__name__ == "Independent":  # the paper's priors of this kind have names
+        return f"independent, {type(prior.law_of(0)).__name__}"
     return type(prior).__name__
 
 
