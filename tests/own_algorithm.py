@@ -5,8 +5,6 @@ class of stochastic EM algorithms, 2021). Where the temperature reaches 1 it is 
 limit.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, ClassVar
 
