@@ -176,11 +176,16 @@ def _noise_variance(variances: np.ndarray, known: int, p: int, d: int) -> float:
 
 
 def _oriented(columns: np.ndarray, X: np.ndarray, prior: Prior) -> np.ndarray:
-    """Return the columns with signs for which the coefficients' means have the sign of the prior's.
+    """Return the columns with signs that suit the mean of the prior's coefficients.
 
-    With a free mean, X says nothing of these signs.
+    The coefficients get means of its sign. With a free mean the rows are centred and say nothing of
+    means; the coefficients are then skewed to its side, since those that are on are mostly rarer.
     """
-    sign = np.sign(np.linalg.pinv(columns) @ X.mean(0)) * np.sign(prior.mean())
+    coefficients = X @ np.linalg.pinv(columns).T
+    mean, spread = coefficients.mean(0), coefficients.std(0)
+    skewness = ((coefficients - mean) ** 3).mean(0)
+    side = np.where(np.abs(mean) > 1e-6 * spread, mean, skewness)
+    sign = np.sign(side) * np.sign(prior.mean())
     return columns * np.where(sign < 0, -1.0, 1.0)
 
 
