@@ -18,38 +18,10 @@ from tests.reports import (
     LAYOUTS,
     SHIFTED,
     P,
-    fit_of_digits,
     quick_report,
     read_payload,
     unpack,
-    write_odd_page,
-    write_pages,
 )
-
-
-@pytest.fixture(scope="module")
-def ica():
-    return fit_of_digits()[0]
-
-
-@pytest.fixture(scope="module")
-def coefficients():
-    return fit_of_digits()[1]
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """A folder with a file for each layout."""
-    folder = tmp_path_factory.mktemp("pages")
-    write_pages(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def odd(tmp_path_factory):
-    """The estimator, the rows and the file of an unusual fit."""
-    path = tmp_path_factory.mktemp("odd") / "odd.html"
-    return *write_odd_page(path), path
 
 
 @pytest.fixture(scope="module")

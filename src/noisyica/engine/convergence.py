@@ -29,13 +29,13 @@ class Monitor:
         self.burn_in, self.tol, self.agreed, self.seen = burn_in, tol, agreed, seen
         self.done = done
 
-    def converged(self, signal: np.ndarray) -> bool:
+    def converged(self, summaries: np.ndarray) -> bool:
         """Return whether a run with these summaries, (iterations, numbers), has converged."""
-        now = len(signal)
+        now = len(summaries)
         if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
             return self.done
         half = max(self.WINDOW, (now - self.burn_in) * 2 // 3) // 2
-        window = signal[-2 * half :].reshape(2, half, -1)
+        window = summaries[-2 * half :].reshape(2, half, -1)
         means = window.mean(1)
         unit = window.reshape(2 * half, -1).std(0) + self.tol * np.abs(means).max(0) + 1e-300
         drift = np.sqrt(np.square((means[1] - means[0]) / unit).mean())

@@ -128,6 +128,11 @@ class Prior(abc.ABC):
         return expansion
 
     @property
+    def label(self) -> str:
+        """What the prior is called where results are shown."""
+        return type(self).__name__
+
+    @property
     def without_offset(self) -> Prior:
         """The prior of the coefficients alone, without a random offset."""
         return self

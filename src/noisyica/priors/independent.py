@@ -289,6 +289,14 @@ class Independent(Prior):
         return W @ latent + shift[:, None]
 
     @property
+    def label(self) -> str:
+        return (
+            f"independent, {type(self.law).__name__}"
+            if type(self) is Independent
+            else super().label
+        )
+
+    @property
     def n_parameters(self) -> int:
         return self.law.n_parameters * (self.components or 1)
 

@@ -236,6 +236,11 @@ class Offset(Prior):
         return self.prior.mean()
 
     @property
+    def label(self) -> str:
+        inner = f"{self.prior.label}, and an offset per row"
+        return inner if type(self) is Offset else super().label  # "teoff" has a name of its own
+
+    @property
     def n_parameters(self) -> int:
         return self.prior.n_parameters + 1
 

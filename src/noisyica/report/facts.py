@@ -8,7 +8,6 @@ import numpy as np
 
 from noisyica.data import Data
 from noisyica.estimator import NoisyICA
-from noisyica.priors import Prior
 from noisyica.report import layouts
 from noisyica.report.sample import Sample
 
@@ -99,7 +98,7 @@ def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
     """The tiles at the top of the page, each with a label, a value and a note."""
     likelihood, error = _mean_log_likelihood(sample)
     tiles = [
-        ["Components", str(len(ica.components_)), _prior_name(ica.prior_)],
+        ["Components", str(len(ica.components_)), ica.prior_.label],
         [
             "Variance reconstructed",
             f"{100 * _share_reconstructed(ica, sample):.1f} %",
@@ -149,16 +148,6 @@ def _parameter_tile(name: str, parameter: np.ndarray) -> list[str]:
         text = f"{number(parameter.min())} to {number(parameter.max())}"
         return [f"Prior: {name}", text, f"{parameter.size} values"]
     return [f"Prior: {name}", ", ".join(map(number, parameter.ravel())), "learnt"]
-
-
-def _prior_name(prior: Prior) -> str:
-    """The name of a prior; of one that adds an offset to another, the name of the other, too."""
-    inner = getattr(prior, "prior", None)
-    if inner is not None and "offset_scale" in prior.parameters:
-        return f"{_prior_name(inner)}, and an offset per row"
-    if type(prior).__name__ == "Independent":  # the paper's priors of this kind have names
-        return f"independent, {type(prior.law_of(0)).__name__}"
-    return type(prior).__name__
 
 
 def _why_it_ended(ica: NoisyICA) -> str:

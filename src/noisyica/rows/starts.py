@@ -115,7 +115,7 @@ def start(
     if known:
         if prior.has_offset:
             columns[:, :known] = _with_offset(X, centred, columns[:, :known])
-        # the coefficients that least squares gives should have variance 1 for now
+        # coefficients by least squares get variance 1 here, and the prior's at the end
         columns = columns * np.sqrt(np.square(centred @ np.linalg.pinv(columns).T).mean(0))
     if not prior.symmetric and not prior.has_offset:
         columns = _oriented(columns, X, prior)

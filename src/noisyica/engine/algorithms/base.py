@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import ClassVar
 
 import jax
@@ -15,7 +16,7 @@ from noisyica.rows.block import Block
 Array = jax.Array
 
 
-class Algorithm:
+class Algorithm(abc.ABC):
     """An algorithm as a value: a frozen dataclass, compared and hashed by its fields.
 
     It is compiled in: each value is compiled once.
@@ -39,14 +40,14 @@ class Algorithm:
         """Make the algorithm that an estimator's settings stand for."""
         return cls()
 
-    def check(self, prior: Prior, p: int, missing: bool) -> None:
+    def check(self, prior: Prior, p: int, missing: bool) -> None:  # noqa: B027
         """Raise an error where the algorithm cannot learn p components with this prior."""
 
+    @abc.abstractmethod
     def expectation(
         self, plan: Plan, sent: Broadcast, block: Block, chain: Chain
     ) -> tuple[Chain, Totals]:
         """Return the chain of a block after this iteration, and the sums of its statistics."""
-        raise NotImplementedError
 
     def step_size(self, t: Array, schedule: Schedule) -> Array:
         """Return how far the statistics move towards this iteration's, from 0 to 1."""
