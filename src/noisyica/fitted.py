@@ -75,6 +75,15 @@ class Fitted:
         errors : dict of arrays
             Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
             the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`).
+
+        Examples
+        --------
+        >>> from noisyica import NoisyICA
+        >>> from sklearn.datasets import load_iris
+        >>> X = load_iris().data
+        >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
+        >>> ica.standard_errors(X)["components"].shape
+        (2, 4)
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
         if weight is not None:
