@@ -272,7 +272,7 @@ class Model:
         self,
         X: Any,
         n_temperatures: int | None = None,
-        n_particles: int = 32,
+        n_particles: int | None = None,
         method: str = "auto",
         random_state: RandomState = 0,
         return_std: bool = False,
@@ -283,20 +283,24 @@ class Model:
         Parameters
         ----------
         X : array (n, d)
-        n_temperatures : int, optional
-            The number of temperatures of annealed importance sampling: by default 80, or 200 for
-            priors with one scale per row. More of them gain more accuracy than more particles.
-        n_particles : int, default=32
-            The number of particles of annealed importance sampling. The standard error comes from
-            their spread: with one particle there is none.
-        method : {"auto", "exact", "annealed"}, default="auto"
+        n_temperatures : int, default=200
+            The number of temperatures of annealed importance sampling. More of them gain more
+            accuracy than more particles.
+        n_particles : int, default=64 (32 for the method "annealed")
+            The number of weighted draws per row, with which the average begins: rows for which they
+            are too few take up to 64 times as many. The standard error comes from their spread:
+            with one particle there is none.
+        method : {"auto", "exact", "sequential", "annealed"}, default="auto"
             "exact": all states of the discrete variables are enumerated, where these leave a closed
-            form (mixtures of normals and atoms, "te"). "annealed": by annealed importance sampling.
-            "auto": exact where there are few states and nothing is missing.
+            form (mixtures of normals and atoms, "te"). "sequential": an average over joint draws of
+            independent coefficients. "annealed": annealed importance sampling, for any prior.
+            "auto" takes the first of these that is possible; enumeration where there are few
+            states and nothing is missing.
         random_state : int, RandomState or None, default=0
             A row's random numbers depend on it and on the row's values alone.
         return_std : bool, default=False
-            Whether to return the standard errors (n,), too: 0 where the answer is exact.
+            Whether to return the standard errors (n,), too: 0 where the answer is exact, infinite
+            (with a warning) where too few draws have all the weight.
         verbose : bool, default=True
             Whether to show progress on a terminal when it takes more than a second.
 
@@ -311,17 +315,17 @@ class Model:
         """
         X = self.check(X)
         temperatures = 1 if n_temperatures is None else n_temperatures
-        check_counts(n_temperatures=(temperatures, 1), n_particles=(n_particles, 1))
-        if return_std and n_particles == 1 and method == "annealed":
+        particles = 2 if n_particles is None else n_particles
+        check_counts(n_temperatures=(temperatures, 1), n_particles=(particles, 1))
+        method = evidence.choose_method(self.prior, self.mixing.shape[1], X, method)
+        if return_std and particles == 1 and method != "exact":
             raise ValueError(
                 "The standard error comes from the particles' spread: take n_particles of at "
                 "least 2."
             )
-        if evidence.by_enumeration(self.prior, self.mixing.shape[1], X, method):
-            value = evidence.exact_log_likelihood(self.parameters(), X, verbose)
-            return (value, np.zeros(len(X))) if return_std else value
-        options = (n_temperatures, n_particles, _seed(random_state), verbose)
-        value, error = evidence.annealed_log_likelihood(self.parameters(), X, *options)
+        counts = (n_particles, n_temperatures, _seed(random_state))
+        options: Any = (method, *counts, evidence.ROUNDS, verbose)
+        value, error = evidence.log_likelihood(self.parameters(), X, *options)
         return (value, error) if return_std else value
 
     # -------------------------------------------------------------------------------- common to all

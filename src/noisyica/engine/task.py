@@ -13,8 +13,7 @@ from noisyica._jax.arrays import cast, to_numpy
 from noisyica.engine import algorithms
 from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule
-from noisyica.posterior.enumeration import count_states
-from noisyica.posterior.evidence import annealed_log_likelihood, exact_log_likelihood
+from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Prior
 from noisyica.rows import starts
@@ -29,6 +28,9 @@ SCORED_STATES = 2187
 """The maximum number of states of the discrete variables with which that likelihood is exact.
 
 With few states that takes less time to compile and to run than annealing."""
+
+SCORED_PARTICLES = {"sequential": 8, "annealed": 1}
+"""The number of particles per row where it is an average of weights."""
 
 ROUNDING = {"float32": 1e-7, "float64": 1e-13}
 """The minimum noise variance that can be told from rounding, as a share of x's mean square."""
@@ -60,10 +62,10 @@ class Task(NamedTuple):
         if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):
             return -np.inf  # learning broke down
         parameters = cast(to_numpy(parameters)._replace(tau2=None), float)
-        states = count_states(self.prior, self.p)
-        if states is not None and states <= SCORED_STATES and not np.isnan(self.scored).any():
-            return float(exact_log_likelihood(parameters, self.scored, verbose=False).mean())
-        return float(annealed_log_likelihood(parameters, self.scored, seed=_SCORE_SEED)[0].mean())
+        method = choose_method(self.prior, self.p, self.scored, "auto", SCORED_STATES)
+        particles = SCORED_PARTICLES.get(method)
+        options: Any = {"n_particles": particles, "seed": _SCORE_SEED, "rounds": 0}
+        return float(log_likelihood(parameters, self.scored, method, **options)[0].mean())
 
     def in_units_of_x(self, parameters: Parameters) -> Parameters:
         """Return the parameters in the units of X."""

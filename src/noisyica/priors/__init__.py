@@ -36,12 +36,12 @@ from noisyica.priors.capabilities import (
     DENSITY,
     ENUMERATION,
     EXPANSION,
-    MEAN_FIELD,
+    INDEPENDENCE,
     METROPOLIS,
     MODE,
     Capability,
 )
-from noisyica.priors.independent import MEAN_FIELD_SWEEPS, Independent
+from noisyica.priors.independent import Independent
 from noisyica.priors.named import (
     BernoulliGaussian,
     ExponentialBernoulliGaussian,
@@ -51,7 +51,7 @@ from noisyica.priors.named import (
     Laplace,
     Logistic,
 )
-from noisyica.priors.offset import MEAN_FIELD_ROUNDS, Offset
+from noisyica.priors.offset import Offset
 from noisyica.priors.plain import from_plain, to_plain
 from noisyica.priors.table import TABLE, get
 from noisyica.priors.ternary import (
@@ -65,9 +65,7 @@ __all__ = [
     "DENSITY",
     "ENUMERATION",
     "EXPANSION",
-    "MEAN_FIELD",
-    "MEAN_FIELD_ROUNDS",
-    "MEAN_FIELD_SWEEPS",
+    "INDEPENDENCE",
     "METROPOLIS",
     "MODE",
     "REGISTRY",

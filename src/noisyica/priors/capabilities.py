@@ -10,7 +10,7 @@ capability and the method.
 ``METROPOLIS``    the paper's sampler
 ``MODE``          the most probable coefficients
 ``DENSITY``       the density of the coefficients
-``MEAN_FIELD``    the mean field, from which annealed importance sampling takes a short path
+``INDEPENDENCE``  joint draws of the coefficients, for likelihoods and for chains that mix
 ``ENUMERATION``   exact EM and the exact likelihood
 ================  ==================================================================================
 """
@@ -91,14 +91,12 @@ DENSITY = Capability(
   (n,), or their log probability where they are at atoms.
 """
 
-MEAN_FIELD = Capability("mean field", "a short annealing path", ("factorised", "log_normaliser"))
-"""The mean field, from which annealed importance sampling takes a short path.
+INDEPENDENCE = Capability("independent laws", "method='sequential'", ("law_at", "law_of_rows"))
+"""Coefficients that are independent under the prior, which have joint draws with small weights.
 
-- ``factorised(channel)`` returns a channel of diagonal G whose posterior is close to that of
-  ``channel``, and the posterior's mean (p, n), or None. The coefficients are independent under this
-  posterior, so that one Gibbs sweep draws them exactly.
-- ``log_normaliser(channel)`` returns the log of the integral of the likelihood (n,), for a channel
-  that ``factorised`` gave.
+- ``law_at(j)`` returns the law of coefficient j, a number that JAX may trace.
+- ``law_of_rows()`` returns a law for arrays (p, n), which treats their row j as coefficient j.
+- ``offset_law()`` returns the law of a row's offset, where there is one.
 """
 
 ENUMERATION = Capability(

@@ -18,9 +18,6 @@ from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytr
 
 Array = jax.Array
 
-MEAN_FIELD_SWEEPS = 10
-"""The number of sweeps over the components' means by which the mean field is found."""
-
 
 class SparseSums(NamedTuple):
     """Sums over rows for the parameter expansion of laws with atoms or an infinite peak."""
@@ -87,11 +84,11 @@ class Independent(Prior):
             return self
         return self._with(jax.tree.map(lambda leaf: np.asarray(leaf)[order], self.law), len(order))
 
-    def _law_at(self, j: Array) -> Law:
+    def law_at(self, j: Array) -> Law:
         """Return the law of component j, which may be traced by JAX."""
         return jax.tree.map(lambda leaf: leaf[j], self.law) if self.components else self.law
 
-    def _law_of_rows(self) -> Law:
+    def law_of_rows(self) -> Law:
         """Return a law for arrays (p, n), which treats row j of them as the law of component j."""
         if not self.components:
             return self.law
@@ -113,7 +110,7 @@ class Independent(Prior):
         return new
 
     def law_of(self, j: int) -> Law:
-        return self._law_at(j)  # type: ignore[arg-type]
+        return self.law_at(j)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------------------------ the prior
 
@@ -133,7 +130,7 @@ class Independent(Prior):
         return self.law.compiles_fast
 
     def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> Array:
-        return self._law_of_rows().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
+        return self.law_of_rows().sample(key, jnp.zeros((), dtype), jnp.zeros((), dtype), (p, n))
 
     def zeros(self, p: int, n: int, dtype: Any) -> Any:
         return np.zeros((p, n), dtype)
@@ -142,19 +139,19 @@ class Independent(Prior):
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
             b = c - row @ beta + a * beta[j]
-            return beta.at[j].set(lax.cond(always(j), self._law_at(j).draw, _zeros, u, a, b)), None
+            return beta.at[j].set(lax.cond(always(j), self.law_at(j).draw, _zeros, u, a, b)), None
 
         return lax.scan(site, latent, _sites(key, self.law.n_uniforms, latent, channel))[0]
 
     def ascend(self, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, _ = x
-            return beta.at[j].set(self._law_at(j).mode(a, c - row @ beta + a * beta[j])), None
+            return beta.at[j].set(self.law_at(j).mode(a, c - row @ beta + a * beta[j])), None
 
         return lax.scan(site, latent, _sites(jax.random.key(0), 0, latent, channel))[0]
 
     def penalty(self, beta: Array, offset: Array) -> Array:
-        return self._law_of_rows().penalty(beta).sum(0)
+        return self.law_of_rows().penalty(beta).sum(0)
 
     @property
     def convex(self) -> bool:
@@ -162,7 +159,7 @@ class Independent(Prior):
 
     def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
         G, c = channel.G, channel.c
-        parts = [self._law_at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
+        parts = [self.law_at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
         if offset is not None:  # one more coefficient, that of a component of ones
             G = jnp.block([[G, channel.c_one[:, None]], [channel.c_one, channel.one_one]])
             c = jnp.concatenate([c, channel.x_one[None]])
@@ -179,30 +176,11 @@ class Independent(Prior):
         minima = pieces.best_minima(G, c, parts, objective)
         return minima if offset is None else OffsetState(minima[:, :-1], minima[:, -1]), True
 
-    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
-        """Return the mean field, in which each coefficient sees the means of the others."""
-        G, a = channel.G, jnp.diag(channel.G)
-
-        def site(mean: Array, x: Any) -> tuple[Array, None]:
-            j, row, c = x
-            new, _ = self._law_at(j).moments(a[j], c - row @ mean + a[j] * mean[j])
-            return mean.at[j].set(new), None
-
-        def sweep(_: int, mean: Array) -> Array:
-            return lax.scan(site, mean, (jnp.arange(len(G)), G, channel.c))[0]
-
-        mean = lax.fori_loop(0, MEAN_FIELD_SWEEPS, sweep, jnp.zeros_like(channel.c))
-        blank = Channel(*(jnp.zeros_like(part) for part in channel))
-        return blank._replace(G=jnp.diag(a), c=channel.c - G @ mean + a[:, None] * mean), mean
-
     def classes(self) -> Classes | None:
         return self.law.classes() if self.components is None else None
 
     def class_statistics(self, counts: Array, sums: Array) -> Any:
         return self.law.class_statistics(counts, sums)
-
-    def log_normaliser(self, channel: Channel) -> Array:
-        return self._law_of_rows().log_normaliser(jnp.diag(channel.G)[:, None], channel.c).sum(0)
 
     def mean_square(self) -> Array:
         mean, variance = self._for_each_law(lambda law: law.moments(0.0, 0.0))
@@ -213,7 +191,7 @@ class Independent(Prior):
 
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
-            law, old = self._law_at(j), beta[j]
+            law, old = self.law_at(j), beta[j]
             proposal = law.guarded()
             new = proposal.draw(u[1:], zero, jnp.zeros_like(old))
             b = c - row @ beta + a * old
@@ -230,21 +208,21 @@ class Independent(Prior):
         return beta
 
     def log_density(self, beta: Array, offset: Array) -> Array:
-        return self._law_of_rows().log_density(beta).sum(0)
+        return self.law_of_rows().log_density(beta).sum(0)
 
     def statistics(self, latent: Array, weight: Array) -> Any:
         def total(terms: Array) -> Array:
             sums = jnp.broadcast_to(terms, latent.shape) @ weight
             return sums if self.components else sums.sum()
 
-        return jax.tree.map(total, self._law_of_rows().statistics(latent))
+        return jax.tree.map(total, self.law_of_rows().statistics(latent))
 
     def mstep(self, statistics: Any) -> Independent:
         law = self._for_each_law(lambda law, sums: law.mstep(sums), statistics)
         return self._with(law, self.components)
 
     def expansion(self, latent: Array, weight: Array) -> Any:
-        law = self._law_of_rows()
+        law = self.law_of_rows()
         if self.smooth:
             score = law.score(latent)
             weighted = score * weight

@@ -18,9 +18,6 @@ from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytr
 Array = jax.Array
 OffsetType = TypeVar("OffsetType", bound="Offset")
 
-MEAN_FIELD_ROUNDS = 3
-"""The number of times that the mean field and the mean offset are computed in turn."""
-
 
 @as_pytree("prior", "offset_scale")
 class Offset(Prior):
@@ -66,6 +63,12 @@ class Offset(Prior):
         new.prior, new.offset_scale = prior, offset_scale
         return new
 
+    def around(self, prior: Prior) -> Offset:
+        """Return the same offset beside another prior."""
+        new = object.__new__(Offset)
+        new.prior, new.offset_scale = prior, self.offset_scale
+        return new
+
     def plain_fields(self) -> dict[str, Any]:
         return {"inner": self.prior, "offset_scale": self.offset_scale}
 
@@ -82,7 +85,7 @@ class Offset(Prior):
     def shifted(self: OffsetType) -> OffsetType:
         raise ValueError(f"mean='shift' is not for {self!r}, which has an offset: choose 'offset'.")
 
-    def _offset_law(self) -> laws.Laplace:
+    def offset_law(self) -> laws.Laplace:
         """Return the law of a row's offset."""
         return laws.Laplace(self.offset_scale)
 
@@ -120,7 +123,7 @@ class Offset(Prior):
         keys, zero = split(key, 2), jnp.zeros((), dtype)
         return OffsetState(
             self.prior.sample_prior(keys[0], p, n, dtype),
-            self._offset_law().sample(keys[1], zero, zero, (n,)),
+            self.offset_law().sample(keys[1], zero, zero, (n,)),
         )
 
     def zeros(self, p: int, n: int, dtype: Any) -> Any:
@@ -137,7 +140,7 @@ class Offset(Prior):
         return channel.x_one - channel.c_one @ self.prior.coefficients(inner)
 
     def gibbs(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
-        keys, law, mu = split(key, 2), self._offset_law(), latent.mu
+        keys, law, mu = split(key, 2), self.offset_law(), latent.mu
         given_offset = self._channel_given_offset(channel, mu)
         inner = self.prior.gibbs(keys[0], latent.inner, given_offset)
         u = uniforms(keys[1], law.n_uniforms, mu.shape, mu.dtype)
@@ -145,7 +148,7 @@ class Offset(Prior):
         return OffsetState(inner, law.draw(u, channel.one_one, b))
 
     def metropolis(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
-        keys, law, mu = split(key, 2), self._offset_law(), latent.mu
+        keys, law, mu = split(key, 2), self.offset_law(), latent.mu
         given_offset = self._channel_given_offset(channel, mu)
         inner = self.prior.metropolis(keys[0], latent.inner, given_offset)
         v, *u = uniforms(keys[1], 1 + law.n_uniforms, mu.shape, mu.dtype)
@@ -157,33 +160,26 @@ class Offset(Prior):
     def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:
         inner = self.prior.ascend(latent.inner, self._channel_given_offset(channel, latent.mu))
         b = self._offset_slope(channel, inner)
-        return OffsetState(inner, self._offset_law().mode(channel.one_one, b))
+        return OffsetState(inner, self.offset_law().mode(channel.one_one, b))
 
     def penalty(self, beta: Array, offset: Array) -> Array:
         of_coefficients = self.prior.penalty(beta, jnp.zeros_like(offset))
-        return of_coefficients + self._offset_law().penalty(offset)
+        return of_coefficients + self.offset_law().penalty(offset)
 
     def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
-        return self.prior.candidates(channel, self._offset_law())
+        return self.prior.candidates(channel, self.offset_law())
 
     @property
     def convex(self) -> bool:
         return self.prior.convex
 
-    def factorised(self, channel: Channel) -> tuple[Channel, Array] | None:
-        mu = channel.x_one / channel.one_one
-        for _ in range(MEAN_FIELD_ROUNDS):
-            mean_field = self.prior.factorised(self._channel_given_offset(channel, mu))
-            if mean_field is None:
-                return None
-            base, mean = mean_field
-            b = channel.x_one - channel.c_one @ mean
-            mu = self._offset_law().moments(channel.one_one, b)[0]
-        return base._replace(x_one=b, one_one=channel.one_one), mean
+    def law_at(self, j: Any) -> Law:
+        law: Law = self.prior.law_at(j)
+        return law
 
-    def log_normaliser(self, channel: Channel) -> Array:
-        of_offset = self._offset_law().log_normaliser(channel.one_one, channel.x_one)
-        return self.prior.log_normaliser(channel) + of_offset
+    def law_of_rows(self) -> Law:
+        law: Law = self.prior.law_of_rows()
+        return law
 
     def coefficients(self, latent: OffsetState) -> Array:
         return self.prior.coefficients(latent.inner)
@@ -199,7 +195,7 @@ class Offset(Prior):
 
     def log_density(self, beta: Array, offset: Array) -> Array:
         of_coefficients = self.prior.log_density(beta, jnp.zeros_like(offset))
-        return of_coefficients + self._offset_law().log_density(offset)
+        return of_coefficients + self.offset_law().log_density(offset)
 
     def statistics(self, latent: OffsetState, weight: Array) -> Any:
         """Return the statistics of the prior inside, the sum of |mu|, and the total weight."""
