@@ -105,16 +105,25 @@ class Fitted:
 
     # ----------------------------------------------------------------------- use of what was learnt
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any, return_std: bool = False) -> Any:
         """Return the coefficients of each row, (n, p).
 
         They are the posterior mean or, with ``transform_algorithm="map"``, the most probable ones:
         a function of the row and the model alone.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        return_std : bool, default=False
+            Whether to return the standard errors (n, p) of the computation, too. They are 0 where
+            it is exact; a posterior mean may be an average over draws
+            (:meth:`noisyica.Model.posterior_mean`).
         """
         X, model, verbose = self._rows(X), self.model_, bool(self.verbose)
         if self.transform_algorithm == "map":
-            return model.map(X, verbose=verbose)
-        return model.posterior_mean(X, random_state=0, verbose=verbose)
+            mode = model.map(X, verbose=verbose)
+            return (mode, np.zeros_like(mode)) if return_std else mode
+        return model.posterior_mean(X, random_state=0, return_std=return_std, verbose=verbose)
 
     def _rows(self, X: Any) -> np.ndarray:
         """Return X as an array of rows to which the fitted model applies."""

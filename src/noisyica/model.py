@@ -212,19 +212,27 @@ class Model:
         self,
         X: Any,
         n_draws: int = 200,
-        n_warmup: int = 50,
+        n_warmup: int = 25,
         random_state: RandomState = 0,
+        return_std: bool = False,
         verbose: bool = True,
-    ) -> np.ndarray:
-        """Return the posterior mean of the coefficients, (n, p), averaged over ``n_draws`` sweeps.
+    ) -> Any:
+        """Return the posterior mean of the coefficients, (n, p).
 
-        The random numbers of a row depend on its values and on ``random_state`` alone: the same row
-        gives the same answer, whatever the rows beside it.
+        It is exact where the discrete variables have few states and nothing is missing. Otherwise
+        it is averaged over ``n_draws`` sweeps of four chains per row, each of which begins with
+        ``n_warmup`` others. All rows have the same random numbers: the answer for a row does not
+        depend on the rows beside it.
+
+        If ``return_std``, the standard errors (n, p) of the average are returned, too. They are 0
+        where it is exact, and say nothing of the spread of the posterior itself, for which there is
+        :meth:`posterior`.
         """
         X = self.check(X)
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
         options = (int(n_draws), n_warmup, _seed(random_state), verbose)
-        return chains.posterior_mean(self.parameters(), X, *options)
+        mean, error = chains.posterior_mean(self.parameters(), X, *options)
+        return (mean, error) if return_std else mean
 
     @double_precision()
     def map(self, X: Any, return_offset: bool = False, verbose: bool = True) -> Any:

@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica._jax.arrays import cast, zeros_like_shapes
+from noisyica._jax.arrays import cast, to_numpy, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
 from noisyica._jax.randomness import Key, RowKeys, fold_in
+from noisyica.posterior import enumeration, sequential
 from noisyica.posterior.parameters import Parameters, channel, impute
-from noisyica.priors import METROPOLIS, Channel
+from noisyica.posterior.propagation import target
+from noisyica.priors import INDEPENDENCE, METROPOLIS, Channel
 from noisyica.progress import Reporter
 from noisyica.rows.block import Block
 
@@ -24,6 +26,18 @@ ROWS_AT_A_TIME = 4096
 """The maximum number of rows that are sampled at a time."""
 SWEEP = "float32"
 """The dtype of the posterior's sweeps."""
+N_CHAINS = 4
+"""The number of chains per row over which a posterior mean is averaged."""
+MEAN_STATES = 2187
+"""The maximum number of states of the discrete variables with which a posterior mean is exact."""
+COUPLED = 0.05
+"""The least eigenvalue of the posterior's scaled precision below which sweeps mix too slowly."""
+JUMP_EVERY = 3
+"""After how many sweeps all coefficients of a row may change at once, where sweeps mix slowly."""
+FIRST_JUMP = 2**31
+"""The number of the first key of these changes: the keys of sweeps have smaller numbers."""
+NUMBERS_AT_A_TIME = 2**24
+"""The maximum size of the matrices of those rows whose coefficients change at once."""
 
 Summary = Callable[[Parameters, Any, Channel, Block, Any], Any]
 """A function that is summed over draws.
@@ -46,9 +60,10 @@ def posterior_sample(
     """Draw from the posterior of the coefficients: (n_draws, n, p)."""
     key = jax.random.key(seed)
     draws = []
-    for block, part in blocks(X, verbose):
+    jumps = sampler == "gibbs" and coupled(parameters)
+    for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
         keys = RowKeys(key, block.first)
-        options = (n_warmup, thin, None, n_draws, sampler, True, coefficients)
+        options = (n_warmup, thin, None, n_draws, sampler, True, coefficients, jumps)
         kept = _compiled(parameters)(parameters, block, keys, *options)[1]
         draws.append(np.asarray(kept)[:, :, : len(part)].transpose(0, 2, 1))
     return np.concatenate(draws, axis=1)
@@ -56,32 +71,76 @@ def posterior_sample(
 
 def posterior_mean(
     parameters: Parameters, X: np.ndarray, n_draws: int, n_warmup: int, seed: int, verbose: bool
-) -> np.ndarray:
-    """Return the posterior mean of the coefficients, (n, p).
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the posterior mean of the coefficients, (n, p), and its standard error.
 
-    That of a row is a function of the row and the seed alone.
+    Where all states can be enumerated, it is exact. Otherwise it is the average over several
+    chains, whose spread tells the error. The random numbers are the same for all rows: the answer
+    for a row depends on that row alone, and rows that are nearly the same have nearly the same
+    answer.
     """
+    if enumeration.can_enumerate(parameters.prior, parameters.A.shape[1], X, MEAN_STATES):
+        rows = [
+            np.asarray(enumeration.posterior_mean(parameters, block.x)).T[: len(part)]
+            for block, part in blocks(X, verbose)
+        ]
+        return np.concatenate(rows), np.zeros((len(X), parameters.A.shape[1]))
+    n_chains = min(N_CHAINS, n_draws)
+    share = -(-n_draws // n_chains)
+    jumps = coupled(parameters)
+    average = conditional_means if INDEPENDENCE.of(parameters.prior) else coefficients
+    options = (n_warmup, 1, None, share, "gibbs", False, average, jumps)
     means = []
-    for block, part in blocks(X, verbose):
-        keys = row_keys(part, seed, block.x.shape[1])
-        options = (n_warmup, 1, None, n_draws, "gibbs", False, coefficients)
-        total = _compiled(parameters)(parameters, block, keys, *options)[0]
-        means.append(np.asarray(total)[:, : len(part)].T / n_draws)
-    return np.concatenate(means)
+    for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
+        totals = []
+        for number in range(n_chains):
+            key = jax.random.fold_in(jax.random.key(seed), number)
+            keys = jnp.broadcast_to(key, block.x.shape[1:])
+            totals.append(_compiled(parameters)(parameters, block, keys, *options)[0])
+        means.append(np.stack(totals)[:, :, : len(part)].transpose(0, 2, 1) / share)
+    of_chains = np.concatenate(means, 1)
+    error = of_chains.std(0, ddof=1) if n_chains > 1 else np.full(of_chains.shape[1:], np.inf)
+    return of_chains.mean(0), error / np.sqrt(n_chains)
 
 
 def _compiled(parameters: Parameters) -> Callable[..., tuple[Any, Any]]:
     return chain.compiled(parameters.prior.compiles_fast)
 
 
-def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
-    """Yield X in blocks of at most ``ROWS_AT_A_TIME`` rows: the block, and its rows of X.
+def coupled(parameters: Parameters) -> bool:
+    """Return whether coefficients depend on each other so strongly that sweeps mix slowly.
+
+    A sweep over normal coefficients with the precision matrix P, scaled to ones on its diagonal,
+    comes nearer to its target at a rate that goes to zero with the least eigenvalue of P. Little
+    noise in some column of x, or components that are nearly dependent, make it small.
+    """
+    A, _, sigma2, prior, _ = to_numpy(parameters)
+    if not INDEPENDENCE.of(prior):
+        return False
+    P = A.T @ (A / np.asarray(sigma2)[..., None]) + np.eye(A.shape[1]) / prior.variance()
+    scale = 1 / np.sqrt(np.diag(P))
+    return bool(np.linalg.eigvalsh(P * scale * scale[:, None])[0] < COUPLED)
+
+
+def _rows_at_a_time(parameters: Parameters, jumps: bool) -> int:
+    """Return the maximum number of rows of a block: a power of two."""
+    if not jumps:
+        return ROWS_AT_A_TIME
+    most = max(NUMBERS_AT_A_TIME // parameters.A.shape[1] ** 2, 8)
+    return min(ROWS_AT_A_TIME, 1 << (most.bit_length() - 1))
+
+
+def blocks(
+    X: np.ndarray, verbose: bool, most: int | None = None
+) -> Iterator[tuple[Block, np.ndarray]]:
+    """Yield X in blocks of at most ``most`` rows (4,096 by default): the block, and its rows of X.
 
     Blocks are padded with zeros to a few standard sizes, so that few shapes are compiled.
     """
+    most = most or ROWS_AT_A_TIME
     with Reporter("noisyica rows", len(X), verbose) as reporter:
-        for first in range(0, len(X), ROWS_AT_A_TIME):
-            part = np.asarray(X[first : first + ROWS_AT_A_TIME], np.float64)
+        for first in range(0, len(X), most):
+            part = np.asarray(X[first : first + most], np.float64)
             size = max(8, 1 << (len(part) - 1).bit_length())
             x = np.zeros((X.shape[1], size))
             x[:, : len(part)] = part.T
@@ -98,8 +157,8 @@ def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
                 ),
                 part,
             )
-            if first + ROWS_AT_A_TIME < len(X):
-                reporter.update(first + ROWS_AT_A_TIME)
+            if first + most < len(X):
+                reporter.update(first + most)
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
@@ -124,6 +183,20 @@ def coefficients(
     return parameters.prior.coefficients(latent).astype(float)
 
 
+def conditional_means(
+    parameters: Parameters, latent: Any, seen: Channel, block: Block, extra: Any
+) -> Array:
+    """Return the mean of each coefficient (p, n) given all others.
+
+    Its average is the posterior mean, too, and varies less than that of the coefficients.
+    """
+    prior: Any = parameters.prior
+    beta, a = prior.coefficients(latent), jnp.diag(seen.G)[:, None]
+    b = seen.c - seen.c_one[:, None] * prior.offset(latent) - seen.G @ beta + a * beta
+    mean: Array = cast(prior, float).law_of_rows().moments(a.astype(float), b.astype(float))[0]
+    return mean
+
+
 def _sweep_rows(
     parameters: Parameters,
     block: Block,
@@ -135,14 +208,18 @@ def _sweep_rows(
     sampler: str,
     keep: bool,
     summary: Summary,
+    jumps: bool = False,
 ) -> tuple[Any, Any]:
     """Sweep from a draw of the prior; return the sum of the summaries of the draws.
 
-    If ``keep``, the coefficients of the draws (n_draws, p, n) are returned, too.
+    If ``keep``, the coefficients of the draws (n_draws, p, n) are returned, too. If ``jumps``, the
+    chain begins with a joint draw, and all coefficients of a row may change at once now and then.
     """
     # products are in double precision, sweeps in single: so the rounding of a row's draws does not
     # depend on the rows beside it
-    prior: Any = cast(parameters.prior, SWEEP)
+    exact_prior: Any = parameters.prior
+    prior: Any = cast(exact_prior, SWEEP)
+    guide: Any = sequential.guide(exact_prior, target(parameters, block)) if jumps else None
     if sampler == "metropolis":
         METROPOLIS.require(prior)
     parameters = parameters._replace(prior=prior)
@@ -154,13 +231,34 @@ def _sweep_rows(
         # where entries are missing, they and the channel change from sweep to sweep
         return first_seen if block.observed is None else cast(channel(parameters, block.x), SWEEP)
 
+    def drawn_missing(key: Key, latent: Any, block: Block) -> Block:
+        return block if block.observed is None else impute(key, parameters, latent, block)
+
+    def at(new: sequential.Draw, latent: Any) -> Any:
+        latent = prior.with_coefficients(latent, new.beta.astype(SWEEP))
+        return prior.with_offset(latent, new.offset.astype(SWEEP))
+
+    def jump(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
+        latent, block = carry
+        now = (part.astype(float) for part in (prior.coefficients(latent), prior.offset(latent)))
+        old = sequential.Draw(jnp.zeros(block.x.shape[1]), *now)
+        latent = at(
+            sequential.jump(exact_prior, guide, fold_in(keys, FIRST_JUMP + 2 * i), old), latent
+        )
+        return latent, drawn_missing(fold_in(keys, FIRST_JUMP + 2 * i + 1), latent, block)
+
+    if jumps:  # a chain that began elsewhere would seldom jump: far out, weights are large
+        latent = at(sequential.draw(exact_prior, guide, fold_in(keys, FIRST_JUMP)), latent)
+        block = drawn_missing(fold_in(keys, FIRST_JUMP + 1), latent, block)
+
     def step(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
+        if jumps:
+            here = (i > 0) & (i % JUMP_EVERY == 0)
+            carry = lax.cond(here, jump, lambda i, carry: carry, i, carry)
         latent, block = carry
         # the start has the key 0; a key that a prior may split has no other descendants
         latent = sweep(fold_in(keys, 2 * i + 1), latent, seen(block))
-        if block.observed is not None:
-            block = impute(fold_in(keys, 2 * i + 2), parameters, latent, block)
-        return latent, block
+        return latent, drawn_missing(fold_in(keys, 2 * i + 2), latent, block)
 
     def to_next_draw(carry: Any, i: Array) -> tuple[Any, Any]:
         position, total = carry
@@ -179,4 +277,4 @@ def _sweep_rows(
     return total, draws
 
 
-chain = Compiled(_sweep_rows, ("n_draws", "sampler", "keep", "summary"))
+chain = Compiled(_sweep_rows, ("n_draws", "sampler", "keep", "summary", "jumps"))

@@ -72,6 +72,12 @@ def count_states(prior: Prior, p: int) -> int | None:
     return None if classes is None else len(classes.means) ** p
 
 
+def can_enumerate(prior: Prior, p: int, X: np.ndarray, most: int) -> bool:
+    """Return whether there are at most ``most`` states, and nothing is missing in X."""
+    states = count_states(prior, p)
+    return states is not None and states <= most and not np.isnan(X).any()
+
+
 def check(prior: Prior, p: int, most: int = STATES) -> None:
     """Raise ValueError unless all states can be enumerated, at most ``most`` of them."""
     count = count_states(prior, p)
@@ -97,6 +103,20 @@ def expectation(parameters: Parameters, x: Array, weight: Array) -> tuple[Moment
     posterior of the latent variables, in float64.
     """
     parameters, x, weight = cast((parameters, x, weight), float)
+    beta, sums, log_p = _expectations(parameters, x, weight)
+    of_prior = parameters.prior.class_statistics(sums.log_weights, sums.tilts)  # type: ignore[attr-defined]
+    return Moments(beta.sum(-1), -(sums.G + sums.G.T), x @ beta.T, of_prior), log_p
+
+
+@jax.jit
+def posterior_mean(parameters: Parameters, x: Array) -> Array:
+    """Return the posterior mean of the coefficients of rows x (d, n), (p, n)."""
+    parameters, x = cast((parameters, x), float)
+    return _expectations(parameters, x, jnp.ones(x.shape[1]))[0]
+
+
+def _expectations(parameters: Parameters, x: Array, weight: Array) -> tuple[Array, Natural, Array]:
+    """Return E[beta] (p, n) times the rows' weights, the gradient, and log p(x) of each row."""
     prior = parameters.prior
     check(prior, parameters.A.shape[1])
     G, R, inverse, e, log_noise = _channel(parameters, x)
@@ -110,10 +130,7 @@ def expectation(parameters: Parameters, x: Array, weight: Array) -> tuple[Moment
         return jax.tree.map(jnp.add, total, part), None
 
     sums: Natural = lax.scan(add, jax.tree.map(jnp.zeros_like, natural), chunks)[0]
-    beta = inverse.T @ to_e(sums.features)[0]  # (p, n): E[beta] times the rows' weights
-    of_prior = prior.class_statistics(sums.log_weights, sums.tilts)  # type: ignore[attr-defined]
-    moments = Moments(beta.sum(-1), -(sums.G + sums.G.T), x @ beta.T, of_prior)
-    return moments, log_sum + log_noise
+    return inverse.T @ to_e(sums.features)[0], sums, log_sum + log_noise
 
 
 @jax.jit

@@ -60,9 +60,9 @@ def choose_method(
     if method not in METHODS:
         names = ", ".join(repr(name) for name in METHODS)
         raise ValueError(f"method={method!r} is not known. Choose one of {names}.")
-    states = enumeration.count_states(prior, p)
-    possible = states is not None and states <= most and not np.isnan(X).any()
+    possible = enumeration.can_enumerate(prior, p, X, most)
     if method == "exact" and not possible:
+        states = enumeration.count_states(prior, p)
         here = "no closed form" if states is None else f"{states:,}"
         raise ValueError(
             "method='exact' needs a prior whose discrete variables leave a closed form (mixtures "
@@ -81,6 +81,11 @@ def choose_method(
 def _has_signs(prior: Prior) -> bool:
     """Return whether coefficients are signs, with known probabilities, times a scale per row."""
     return prior.single_scale and ENUMERATION.of(prior.without_offset)
+
+
+def _discrete(prior: Any) -> bool:
+    """Return whether coefficients have discrete states, some of which draws may never have seen."""
+    return not INDEPENDENCE.of(prior) or len(prior.law_at(0).parts()) > 1
 
 
 def _joint_draws(prior: Prior) -> Any:
@@ -122,6 +127,9 @@ def log_likelihood(
         if not poor.any():
             break
         value[poor], error[poor], effective[poor] = log_mean_exp(weigh(again, X[poor], verbose))
+    if m > 1 and _discrete(parameters.prior):
+        # states that no particle has seen may have a share of the likelihood, too
+        error = np.hypot(error, 1 / m)
     if rounds and m > 1:
         poor = effective < enough
         error[poor] = np.inf

@@ -66,9 +66,7 @@ class Ladder(NamedTuple):
 
     mean: Array  # (q, n) were all values before it zero
     precision: Array  # (q, n)
-    slope: (
-        Array  # (q, n, q) row i: what a value of coefficient i takes from the means of later ones
-    )
+    slope: Array  # (q, n, q) what each value takes from the means of later ones
     constant: Array  # (n,) the log density of the likelihood at the atoms
 
 
@@ -83,8 +81,15 @@ class Draw(NamedTuple):
 # --------------------------------------------------------------------------------------- classes
 
 
-def draw_states(prior: Any, seen: Target, guides: Sites, trust: Array, keys: Key) -> States:
-    """Draw the part of its law that each coefficient belongs to.
+def draw_states(
+    prior: Any,
+    seen: Target,
+    guides: Sites,
+    trust: Array,
+    keys: Key,
+    given: Array | None = None,
+) -> States:
+    """Draw the part of its law that each coefficient belongs to, or take those that are given.
 
     ``guides`` have a leading axis: the sites of each guide; ``trust`` (guides, n) is the share of
     the draws that each guide has.
@@ -96,13 +101,14 @@ def draw_states(prior: Any, seen: Target, guides: Sites, trust: Array, keys: Key
 
     def site(carry: Any, x: Any) -> tuple[Any, Any]:
         covariance, mean, log_probability = carry
-        j, u, old = x
+        j, u, old, part = x
         column = covariance[:, j]
         variance = column[:, j]
         a, b = without_site(variance, mean[:, j], old)
         parts = prior.law_at(j).parts()
         odds = _odds(parts, a, b)
-        part = _choose(odds[chosen, :, jnp.arange(n)].T, u)
+        if part is None:
+            part = _choose(odds[chosen, :, jnp.arange(n)].T, u)
         log_probability = log_probability + jnp.log(_pick(part, list(odds.swapaxes(0, 1))))
         new_mean, new_variance = (
             _pick(part, list(values))
@@ -121,7 +127,7 @@ def draw_states(prior: Any, seen: Target, guides: Sites, trust: Array, keys: Key
 
     begin = (*joint(seen, guides), jnp.zeros_like(shares))
     old = Sites(*(jnp.swapaxes(values, 0, 1)[:p] for values in guides))
-    (_, _, logs), kept = lax.scan(site, begin, (jnp.arange(p), u[:p], old))
+    (_, _, logs), kept = lax.scan(site, begin, (jnp.arange(p), u[:p], old, given))
     part, atom, mean, a, b, variance = kept
     precision = 1 / jnp.where(atom, 1.0, variance)
     own = jnp.maximum(precision - a, 1e-6 * precision)
@@ -143,8 +149,30 @@ def _odds(parts: list[tuple[Any, Law]], a: Array, b: Array) -> Array:
     return jnp.concatenate([jax.nn.softmax(power * logs, 1) for power in POWERS])
 
 
+def _parts_of(prior: Any, beta: Array, keys: Key) -> Array:
+    """Draw the part (p, n) of its law that each coefficient belongs to, given its value."""
+    parts = prior.law_of_rows().parts()
+    logs = []
+    at_atom = jnp.zeros(beta.shape, bool)
+    for weight, law in parts:
+        if law.atom is not None:
+            # the sweeps' coefficients are in single precision
+            here = jnp.abs(beta - law.atom) <= 1e-6 * jnp.abs(jnp.asarray(law.atom))
+            at_atom = at_atom | here
+            logs.append(jnp.log(weight) + jnp.where(here, 0.0, -jnp.inf))
+        else:
+            logs.append(jnp.log(weight) + law.log_density(beta))
+    slabs = [law.atom is None for _, law in parts]
+    logs = [
+        jnp.where(at_atom, -jnp.inf, log) if slab else log
+        for log, slab in zip(logs, slabs, strict=True)
+    ]
+    (u,) = uniforms(keys, 1, beta.shape, float)
+    return _choose(jax.nn.softmax(jnp.stack(logs), 0), u)
+
+
 def _choose(probabilities: Array, u: Array) -> Array:
-    """Return the number (n,) of the part that each uniform (n,) chooses, given (parts, n)."""
+    """Return the number of the part that each uniform chooses, given (parts, ...)."""
     return (jnp.cumsum(probabilities, 0)[:-1] < u).sum(0)
 
 
@@ -183,8 +211,15 @@ def ladder(seen: Target, sites: Sites, atom: Array, location: Array) -> Ladder:
     )
 
 
-def draw_values(prior: Any, steps: Ladder, states: States, sites: Sites, keys: Key) -> Draw:
-    """Draw the values of the coefficients, given the parts that they belong to.
+def draw_values(
+    prior: Any,
+    steps: Ladder,
+    states: States,
+    sites: Sites,
+    keys: Key,
+    given: Draw | None = None,
+) -> Draw:
+    """Draw the values of the coefficients, or take those that are given, and weigh them.
 
     ``sites`` are those of the ladder: of the coefficients, and of the offset if there is one.
     """
@@ -194,13 +229,14 @@ def draw_values(prior: Any, steps: Ladder, states: States, sites: Sites, keys: K
 
     def site(carry: Any, x: Any) -> tuple[Any, Array]:
         means, log_weight = carry
-        j, u, slope, precision, mean, own, part, atom, location = x
+        j, u, slope, precision, mean, own, part, atom, location, known = x
         a, b = _conditional(means[j], precision, own)
         parts = prior.law_at(j).parts()
         logs, draws = zip(*(_weigh_and_draw(pair, u, a, b) for pair in parts), strict=True)
         gain = 0.5 * precision * (mean * mean - means[j] * means[j])
         log_weight = log_weight + _pick(part, list(logs)) + jnp.where(atom, 0.0, gain)
-        value = jnp.where(atom, 0.0, _pick(part, list(draws)))
+        value = _pick(part, list(draws)) if known is None else known - location
+        value = jnp.where(atom, 0.0, value)
         return (means - slope.T * value, log_weight), value + location
 
     columns = (
@@ -213,6 +249,7 @@ def draw_values(prior: Any, steps: Ladder, states: States, sites: Sites, keys: K
         states.part,
         states.atom,
         states.location,
+        None if given is None else given.beta,
     )
     begin = (steps.mean, steps.constant - states.log_probability)
     (means, log_weight), beta = lax.scan(site, begin, columns)
@@ -222,6 +259,7 @@ def draw_values(prior: Any, steps: Ladder, states: States, sites: Sites, keys: K
     a, b = _conditional(means[p], steps.precision[p], Sites(*(values[p] for values in sites)))
     gain = 0.5 * steps.precision[p] * (steps.mean[p] * steps.mean[p] - means[p] * means[p])
     offset = law.draw(uniforms(fold_in(keys, 2), law.n_uniforms, (n,), float), a, b)
+    offset = offset if given is None else given.offset
     return Draw(log_weight + gain + law.log_normaliser(a, b), beta, offset)
 
 
@@ -263,8 +301,12 @@ def guide(prior: Any, seen: Target) -> Guide:
     return Guide(seen, Sites.stack(sites), trust[:1], ladder(seen, sites, nowhere > 0, nowhere))
 
 
-def draw(prior: Any, guide: Guide, keys: Key) -> Draw:
-    """Draw the coefficients of each row, with their importance weights."""
+def draw(prior: Any, guide: Guide, keys: Key, given: Draw | None = None) -> Draw:
+    """Draw the coefficients of each row, with their importance weights.
+
+    Where coefficients and offsets are given, they are weighed, and only classes that they leave
+    open are drawn.
+    """
     seen, guides, trust, steps = guide
     propagated = Sites(*(values[0] for values in guides))
     p = len(seen.c) - prior.has_offset
@@ -273,8 +315,9 @@ def draw(prior: Any, guide: Guide, keys: Key) -> Draw:
         states = States(
             nothing.astype(int), nothing > 0, nothing, propagated, jnp.zeros(nothing.shape[1:])
         )
-        return draw_values(prior, steps, states, propagated, keys)
-    states = draw_states(prior, seen, guides, trust, keys)
+        return draw_values(prior, steps, states, propagated, keys, given)
+    parts = None if given is None else _parts_of(prior, given.beta, fold_in(keys, 3))
+    states = draw_states(prior, seen, guides, trust, keys, parts)
     sites = Sites(
         *(
             jnp.concatenate([own, values[p:]])
@@ -285,4 +328,16 @@ def draw(prior: Any, guide: Guide, keys: Key) -> Draw:
         jnp.concatenate([values, jnp.zeros((prior.has_offset, values.shape[1]), values.dtype)])
         for values in (states.atom, states.location)
     )
-    return draw_values(prior, ladder(seen, sites, atom, location), states, sites, keys)
+    return draw_values(prior, ladder(seen, sites, atom, location), states, sites, keys, given)
+
+
+def jump(prior: Any, guide: Guide, keys: Key, now: Draw) -> Draw:
+    """Return the coefficients after a Metropolis step that proposes a joint draw of all of them.
+
+    The chance of acceptance is the ratio of the weights: a step of the independence sampler.
+    """
+    new = draw(prior, guide, fold_in(keys, 0))
+    old = draw(prior, guide, fold_in(keys, 1), now)
+    (u,) = uniforms(fold_in(keys, 2), 1, new.log_weight.shape, float)
+    accepted = jnp.log(u) < new.log_weight - old.log_weight
+    return Draw(*(jnp.where(accepted, fresh, kept) for fresh, kept in zip(new, old, strict=True)))
