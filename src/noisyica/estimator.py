@@ -131,7 +131,9 @@ class NoisyICA(
     model_ : Model
         All of the above as a :class:`noisyica.Model`.
     explained_variance_, explained_variance_ratio_ : array (p,)
-        The variance of x that each component explains, and its share of the total.
+        The variance of x that each component explains, summed over columns, and its share of the
+        variance of x. The shares sum to what all components explain; the noise, and the offset of
+        rows that have one, are the rest (:func:`noisyica.engine.explained.explained_variance`).
     standard_errors_ : dict of arrays
         What :meth:`standard_errors` returned, once it was called.
     stability_ : array (n_init - 1, p)

@@ -25,7 +25,7 @@ function explorerSection(report, page) {
     return made;
   }
 
-  // Root mean square error, and the share of the row's squared distance from the mean that is explained.
+  // Root mean square error, and the share of the row's squared distance from the mean that is reconstructed.
   function quality(made) {
     const row = original();
     let [square, total, count] = [0, 0, 0];
@@ -63,7 +63,7 @@ function explorerSection(report, page) {
     measure.replaceChildren(
       make("span", {}, "Root mean square error ", make("b", { id: "error" }, tell(error))),
       make("span", {}, `noise ${tell(given.noise)}`),
-      make("span", {}, "explained ", make("b", {}, percent(share))),
+      make("span", {}, "reconstructed ", make("b", {}, percent(share))),
       make("span", {}, `log p(x) ${tell(given.log_likelihood[state.row])}`));
     stageCanvases.forEach((canvas) => canvas.redraw());
   }
