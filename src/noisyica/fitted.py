@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from noisyica.data import storage
+from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
 from noisyica.model import Model, RandomState
 from noisyica.posterior.standard_errors import standard_errors
@@ -103,6 +104,12 @@ class Fitted:
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that ``transform`` gives: component0, component1, ..."""
+        prefixed: Any = super()
+        count = len(prefixed.get_feature_names_out(input_features))  # checks input_features, too
+        return np.array(component_names(count), dtype=object)
 
     # ----------------------------------------------------------------------- use of what was learnt
 

@@ -80,7 +80,7 @@ def test_what_a_run_leaves(folder):
     assert float(history[3]["column_norms_1"]) == expected.history_["column_norms"][3, 1]
     table = list(csv.DictReader((run / "coefficients.csv").read_text().splitlines()))
     assert [line["id"] for line in table] == [f"s{i}" for i in range(60)]
-    written = np.array([[float(line["noisyica0"]), float(line["noisyica1"])] for line in table])
+    written = np.array([[float(line["component0"]), float(line["component1"])] for line in table])
     np.testing.assert_allclose(written, expected.transform(rows(60)), rtol=1e-6)
     record = json.loads((run / "run.json").read_text())
     assert record["status"] == "complete"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -38,6 +39,7 @@ def run(
     ).fit(X)
     console.print(_summary(ica, X, snapshots))
     picture, model = output / "digits.png", output / "digits.npz"
+    matplotlib.use("agg")  # there is no window to draw on
     plot.overview(ica, X[[0, 1, 2, 3, 4, 8]], n_rows=6).savefig(picture, dpi=130)
     ica.save(model)
     console.print(

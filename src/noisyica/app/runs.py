@@ -319,8 +319,7 @@ def _write_components(folder: Path, estimator: NoisyICA, data: Data, source: Pat
     unfinished = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
-    p = len(estimator.components_)
-    names = ["mean", *(f"{j:0{len(str(p - 1))}}" for j in range(p))]
+    names = ["mean", *estimator.get_feature_names_out()]
     readers.write(
         np.vstack([estimator.mean_, estimator.components_]),
         data.layout,
