@@ -11,6 +11,8 @@ from noisyica.estimator import NoisyICA
 from noisyica.plot.fits import FIXED, burn_in
 from noisyica.posterior.marginal import Marginal, marginal
 from noisyica.report import facts, layouts, noise
+from noisyica.report.classes import by_class
+from noisyica.report.facts import in_words
 from noisyica.report.pack import json_numbers, pack, pack_exactly
 from noisyica.report.sample import Sample
 
@@ -55,6 +57,7 @@ def gather(
         "summary": facts.summary(ica, sample),
         "history": _history(ica),
         "components": _components(ica, sample, prior, room),
+        "classes": by_class(data, sample),
         "coefficients": _coefficients(sample, prior, grid),
         "residuals": noise.residuals(ica, sample, room.bits),
         "likelihood": _likelihood(data, sample, by_likelihood, chosen),
@@ -108,10 +111,12 @@ def _history(ica: NoisyICA) -> dict[str, Any]:
 def _components(ica: NoisyICA, sample: Sample, prior: Marginal, room: Room) -> dict[str, Any]:
     """The mean, the components, and what is known of each component."""
     stability = getattr(ica, "stability_", None)
+    errors = getattr(ica, "standard_errors_", {}).get("components")
     atom = bool((prior.probability_on < 1).any())
     return {
         "count": len(ica.components_),
         "values": pack(ica.components_[: room.components], room.bits),
+        "errors": None if errors is None else pack(errors[: room.components], room.bits),
         "mean": pack(ica.mean_[None], room.bits) if ica.mean_.any() else None,
         "explained": json_numbers(ica.explained_variance_ratio_),
         "on": json_numbers((sample.draws != 0).mean((0, 1))) if atom else None,
@@ -158,7 +163,7 @@ def _likelihood(
             "place": int(np.searchsorted(chosen, i)),
             "id": str(data.ids[sample.rows[i]]),
             "value": float(value[i]),
-            "others": {name: str(values[sample.rows[i]]) for name, values in labels.items()},
+            "others": {name: in_words(values[sample.rows[i]]) for name, values in labels.items()},
         }
         for i in by_likelihood[:OUTLIERS]
         if i in chosen
@@ -189,7 +194,7 @@ def _explorer(
         "rows": rows.tolist(),
         "ids": [str(data.ids[row]) for row in rows],
         "others": {
-            str(name): [str(value) for value in np.asarray(values)[rows]]
+            str(name): [in_words(value) for value in np.asarray(values)[rows]]
             for name, values in _labels(data).items()
         },
         "X": pack(sample.X[chosen], room.bits),

@@ -59,6 +59,7 @@ def left_out(ica: NoisyICA, data: Data, sample: Sample, shown: int, held: int) -
 def settings_in_groups(ica: NoisyICA, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Settings under headings: those of the run, those of the estimator, and each nested group."""
     run = {name: value for name, value in settings.items() if not isinstance(value, dict)}
+    run.pop("fingerprint", None)  # it stands with the data
     nested = {name: value for name, value in settings.items() if isinstance(value, dict)}
     groups = {"run": run, "estimator": _estimator_settings(ica), **nested}
     return [
@@ -92,6 +93,11 @@ def number(value: float) -> str:
     """A number with about four digits and a true minus sign."""
     text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
     return text.replace("-", "−")
+
+
+def in_words(label: Any) -> str:
+    """A value beside a row's numbers, such as its class or its age, as text."""
+    return number(float(label)) if isinstance(label, float | np.floating) else str(label)
 
 
 def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
