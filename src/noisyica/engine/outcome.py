@@ -39,7 +39,8 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     statistics = to_numpy(run.state.statistics)
     A, mean, noise, prior, _ = parameters
     every = np.arange(A.shape[1])
-    own_units = (A / unit, statistics, noise / unit / unit)
+    own: Any = to_numpy(run.state.estimate)
+    own_units = (own.A, statistics, own.sigma2)
     explained, total = explained_variance(*own_units, every)
     kept = _supported(statistics.mixing, explained) if automatic else every
     if len(kept) < len(every):
