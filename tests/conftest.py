@@ -1,6 +1,7 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 
 # workers, and programs that tests start, share what one of them has compiled
@@ -18,3 +19,11 @@ def double():
     """JAX's 64-bit types, as inside the library's own calls."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close the figures of a test after it: pyplot keeps them until then."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -71,7 +71,8 @@ def digits(layout, ids=None, others=None):
 
 LAYOUTS = {
     "images": Images(np.array([8, 8])),
-    "lines": Lines(np.array([f"c{j} {EVIL}" for j in range(D)])),
+    "lines": Lines(np.array([f"c{j} {EVIL}" for j in range(D)]), ordered=True),
+    "table": Lines(np.array([f"c{j} {EVIL}" for j in range(D)])),
     "volume": Volume(np.ones((4, 4, 4), bool), np.diag([2.0, 2.0, 3.0, 1.0])),
     "mesh": sphere(D),
 }

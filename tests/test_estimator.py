@@ -75,7 +75,7 @@ def test_pipeline_clone_and_names(data):
     X = data[1]
     ica = clone(NoisyICA(2, prior=priors.Laplace(), max_iter=30, tol=0, random_state=0))
     pipe = make_pipeline(StandardScaler(), ica).fit(X)
-    assert list(pipe[-1].get_feature_names_out()) == ["noisyica0", "noisyica1"]
+    assert list(pipe[-1].get_feature_names_out()) == ["component0", "component1"]
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(load_iris().data, columns=load_iris().feature_names)
     out = (
@@ -83,7 +83,7 @@ def test_pipeline_clone_and_names(data):
         .set_output(transform="pandas")
         .fit_transform(frame)
     )
-    assert list(out.columns) == ["noisyica0", "noisyica1"]
+    assert list(out.columns) == ["component0", "component1"]
 
 
 def test_weights_are_routed_through_a_pipeline(data):

@@ -31,6 +31,7 @@ from noisyica.laws import Law
 from noisyica.model import Model, RandomState
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Prior
+from noisyica.rows.numbers import plain_numbers
 from noisyica.rows.source import Rows
 
 
@@ -131,7 +132,9 @@ class NoisyICA(
     model_ : Model
         All of the above as a :class:`noisyica.Model`.
     explained_variance_, explained_variance_ratio_ : array (p,)
-        The variance of x that each component explains, and its share of the total.
+        The variance of x that each component explains, summed over columns, and its share of the
+        variance of x. The shares sum to what all components explain; the noise, and the offset of
+        rows that have one, are the rest (:func:`noisyica.engine.explained.explained_variance`).
     standard_errors_ : dict of arrays
         What :meth:`standard_errors` returned, once it was called.
     stability_ : array (n_init - 1, p)
@@ -217,7 +220,7 @@ class NoisyICA(
         Parameters
         ----------
         X : array (n, d)
-            Missing entries are NaN. A memory map is read block by block.
+            Missing entries are NaN, or masked. A memory map is read block by block.
         y : ignored
         sample_weight : array (n,), optional
             How many rows each row counts for. A row of weight 2 does the same as two rows on
@@ -238,7 +241,7 @@ class NoisyICA(
         check_settings(self)
         X = validate_data(
             self,
-            X,
+            plain_numbers(X),
             dtype=[np.float64, np.float32],
             ensure_min_samples=2,
             ensure_all_finite="allow-nan",

@@ -11,10 +11,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from noisyica.data import storage
+from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
 from noisyica.model import Model, RandomState
 from noisyica.posterior.standard_errors import standard_errors
 from noisyica.priors import Prior
+from noisyica.rows.numbers import plain_numbers
 
 Self = TypeVar("Self", bound="Fitted")
 
@@ -103,6 +105,12 @@ class Fitted:
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that ``transform`` gives: component0, component1, ..."""
+        prefixed: Any = super()
+        count = len(prefixed.get_feature_names_out(input_features))  # checks input_features, too
+        return np.array(component_names(count), dtype=object)
+
     # ----------------------------------------------------------------------- use of what was learnt
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
@@ -129,13 +137,17 @@ class Fitted:
         """Return X as an array of rows to which the fitted model applies."""
         check_is_fitted(self)
         return validate_data(
-            self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite="allow-nan"
+            self,
+            plain_numbers(X),
+            dtype=[np.float64, np.float32],
+            reset=False,
+            ensure_all_finite="allow-nan",
         )
 
     def inverse_transform(self, B: Any) -> np.ndarray:
         """Return the data (n, d) that coefficients B (n, p) stand for: mean + A beta per row."""
         check_is_fitted(self)
-        B = check_array(B, dtype=np.float64, input_name="B")
+        B = check_array(plain_numbers(B, "B"), dtype=np.float64, input_name="B")
         p = self.components_.shape[0]
         if B.shape[1] != p:
             raise ValueError(f"B has {B.shape[1]} columns, but there are {p} components.")
@@ -213,7 +225,7 @@ def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:
     """Return the weights of n rows as floats, or raise ValueError if they are not possible."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, float)
+    weight = np.asarray(plain_numbers(sample_weight, "sample_weight"), float)
     right = weight.shape == (n,) and np.isfinite(weight).all() and (weight >= 0).all()
     if not right or (weight > 0).sum() < 2:
         raise ValueError(

@@ -19,6 +19,7 @@ from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import DENSITY, MODE, Prior
+from noisyica.rows.numbers import plain_numbers
 from noisyica.rows.source import check_observed
 
 RandomState = int | np.integer[Any] | np.random.RandomState | None
@@ -365,7 +366,8 @@ class Model:
     def check(self, X: Any) -> np.ndarray:
         """Return X as an array of rows of this model, or raise an error that says what is wrong."""
         dtype = [np.float64, np.float32]  # blocks of rows are made float64 one by one
-        X = check_array(X, dtype=dtype, input_name="X", ensure_all_finite="allow-nan")
+        rows = plain_numbers(X)
+        X = check_array(rows, dtype=dtype, input_name="X", ensure_all_finite="allow-nan")
         if X.shape[1] != self.mixing.shape[0]:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions "

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from noisyica import Model, NoisyICA
 from noisyica.app import runs
 from noisyica.app.command_line import app
+from tests.reports import read_payload, unpack
 
 SETTINGS = ["-p", "2", "--max-iter", "60", "--tol", "0"]
 
@@ -80,13 +81,28 @@ def test_what_a_run_leaves(folder):
     assert float(history[3]["column_norms_1"]) == expected.history_["column_norms"][3, 1]
     table = list(csv.DictReader((run / "coefficients.csv").read_text().splitlines()))
     assert [line["id"] for line in table] == [f"s{i}" for i in range(60)]
-    written = np.array([[float(line["noisyica0"]), float(line["noisyica1"])] for line in table])
+    written = np.array([[float(line["component0"]), float(line["component1"])] for line in table])
     np.testing.assert_allclose(written, expected.transform(rows(60)), rtol=1e-6)
     record = json.loads((run / "run.json").read_text())
     assert record["status"] == "complete"
     assert record["settings"]["max_iter"] == 60
     assert record["shape"] == [60, 12]
     assert record["versions"]["noisyica"]
+
+
+def test_components_have_one_name_and_errors(folder):
+    """The same names in the estimator and in all files; the report of a table has errors."""
+    run = folder / "run"
+    names = NoisyICA.load(run / "model.npz").get_feature_names_out().tolist()
+    assert names == ["component0", "component1"]
+    for path in ("coefficients.csv", "components/components.csv"):
+        table = list(csv.reader((run / path).read_text().splitlines()))
+        in_file = table[0][1:] if path == "coefficients.csv" else [line[0] for line in table[2:]]
+        assert in_file == names, path
+    components = read_payload((run / "report.html").read_text(encoding="utf-8"))["components"]
+    errors = unpack(components["errors"])
+    assert errors.shape == (2, 12)
+    assert (errors > 0).all()
 
 
 def test_transform_report_and_info(folder, tmp_path):

@@ -17,6 +17,7 @@ from tests.data_files import X, write_text
         ("quotes.csv", '"a","b"\n"1","2.5"\n"-3e2","4"'),
         ("spaces.csv", "a, b\n 1 , 2.5\n-3e2, 4\n\n\n"),
         ("semicolon.csv", "a;b\n1;2,5\n-3e2;4\n"),
+        ("both.csv", "a;b\n1.0;2,5\n-3e2;4\n"),
         ("tab.tsv", "a\tb\n1\t2.5\n-3e2\t4\n"),
         ("tab.txt", "a\tb\n1\t2.5\n-3e2\t4\n"),
         ("comma.txt", "a,b\n1,2.5\n-3e2,4\n"),
@@ -30,6 +31,40 @@ def test_dialects_of_text(tmp_path, name, text):
     assert list(data.layout.names) == ["a", "b"]
     assert list(data.ids) == ["0", "1"]
     assert not data.others
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cell"),
+    [
+        ("first.csv", "a;b\n1.234,5;2,5\n987,1;4\n", "1.234,5"),
+        ("second.csv", "a;b\n2,5;1.234,5\n4;12.345.678\n", "1.234,5"),
+        ("no heading.csv", "1.234,5;2,5\n2.987,1;4\n", "1.234,5"),
+        ("quoted.csv", 'a,b\n1,"1,234.5"\n2,"2,345.5"\n', "1,234.5"),
+        ("semicolon.csv", "a;b\n1;1,234.5\n2;2,345.5\n", "1,234.5"),
+        ("swiss.csv", "a,b\n1,1'234.5\n2,17\n", "1'234.5"),
+        ("french.csv", "a;b\n1;1 234,5\n2;17,1\n", "1 234,5"),
+        # thousands in one column by itself could be decimals
+        ("dots.csv", "a;b\n0,5;1.234\n0,25;2.500\n", "1.234"),
+        ("commas.csv", "a;b\n0.5;1,234\n0.25;2,500\n", "1,234"),
+        ("one column.csv", "a;b\n1;1.234\n2;2,5\n", "1.234"),
+    ],
+)
+def test_separated_thousands_are_refused(tmp_path, name, text, cell):
+    with pytest.raises(ValueError, match=f"'{cell}'|\"{cell}\"") as error:
+        read(write_text(tmp_path / name, text))
+    assert "thousands" in str(error.value)
+
+
+def test_decimal_commas_without_heading(tmp_path):
+    """The first line is numbers, not names."""
+    data = read(write_text(tmp_path / "t.csv", "1,5;2,5\n3,5;4\n"))
+    np.testing.assert_array_equal(data.X, [[1.5, 2.5], [3.5, 4]])
+
+
+def test_ids_that_look_like_thousands(tmp_path):
+    path = write_text(tmp_path / "t.csv", "code;a\n1.234.567;2,5\n1.234.568;4\n")
+    assert list(read(path, id_column="code").ids) == ["1.234.567", "1.234.568"]
+    np.testing.assert_array_equal(read(path, columns=["a"]).X, [[2.5], [4]])
 
 
 def test_ids_others_and_missing_entries(tmp_path):

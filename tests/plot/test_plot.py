@@ -41,7 +41,7 @@ def drawn(figure):
 
 def test_components_as_images(ica):
     first, *rest = drawn(plot.components(ica, image_shape=(3, 4)))
-    assert first.get_title() == "mean"
+    assert first.get_title() == "Mean"
     assert np.allclose(first.images[0].get_array(), ica.mean_.reshape(3, 4))
     limit = np.abs(ica.components_).max()
     assert len(rest) == P
@@ -56,9 +56,10 @@ def test_components_as_images(ica):
 def test_rows_in_every_layout():
     values = np.arange(12.0) - 3
     values[4] = np.nan
-    (axes,) = drawn(plot.components(values, Lines(np.array(list("abcdefghijkl")))))
+    times = [f"{0.5 * k}" for k in range(12)]
+    (axes,) = drawn(plot.components(values, Lines(np.array(times))))
     assert np.array_equal(axes.lines[-1].get_ydata(), values, equal_nan=True)
-    assert [label.get_text() for label in axes.get_xticklabels()] == list("abcdefghijkl")
+    assert [label.get_text() for label in axes.get_xticklabels()] == times
     (axes,) = drawn(plot.components(values, Images(np.array([2, 2, 3]))))
     limit = np.nanmax(np.abs(values))
     assert np.allclose(axes.images[0].get_array()[0, 0], (values[:3] + limit) / (2 * limit))
@@ -164,7 +165,7 @@ def test_reconstruction(ica, X):
     expected = [X[7], fitted, X[7] - fitted, parts[first]]
     for one, values in zip(axes, expected, strict=False):
         assert np.allclose(one.images[0].get_array().ravel(), values)
-    assert axes[3].get_title() == f"{first}: {beta[0, first]:+.2f}"
+    assert axes[3].get_title() == f"Component {first}: {beta[0, first]:+.2f}"
     assert len(axes) == 5
     assert axes[0].images[0].get_clim() == axes[1].images[0].get_clim()
     with pytest.raises(ValueError, match="indices of the 80 rows"):
@@ -196,7 +197,7 @@ def test_overview_reads_only_the_rows_that_it_shows(ica, X, tmp_path):
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 40e6  # all rows are 48 MB, and 96 MB in double precision
-    rows = [axes for axes in drawn(figure) if axes.get_title().startswith("row ")]
+    rows = [axes for axes in drawn(figure) if axes.get_title().startswith("Row ")]
     assert np.allclose([axes.images[0].get_array().ravel() for axes in rows], X[:2])
 
 

@@ -11,7 +11,6 @@ from sklearn.datasets import load_digits
 from noisyica import Model
 from noisyica.data import Images
 from noisyica.plot.layouts import upright
-from tests import browser
 from tests.fitted import fitted
 from tests.reports import (
     EVIL,
@@ -22,45 +21,6 @@ from tests.reports import (
     read_payload,
     unpack,
 )
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="Playwright is not installed: pip install -e '.[dev]'"
-    )
-    path = browser.install()
-    if path is None:
-        pytest.skip(
-            "No Chromium was found, and it cannot be installed here: apt-get install chromium"
-        )
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def visit(chromium):
-    """A function that opens a file; in the end no page may have had errors or made requests."""
-    contexts, troubles, requests = [], [], []
-
-    def go(path, **options):
-        context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri())
-        return page
-
-    yield go
-    for context in contexts:
-        context.close()
-    assert troubles == []
-    assert all(url.startswith("file:") for url in requests)
-    assert len(requests) == len(contexts)
 
 
 def pixels(page, selector):

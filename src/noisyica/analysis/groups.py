@@ -19,6 +19,7 @@ from noisyica.analysis.hotelling import hotelling
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model, RandomState, check_counts
 from noisyica.progress import Reporter
+from noisyica.rows.numbers import plain_numbers
 
 SWEEPS = 10
 """The number of sweeps from one posterior draw to the next. With too few, the spread over draws
@@ -208,6 +209,7 @@ def compare_groups(
     if estimator is None:
         estimator = NoisyICA(random_state=random_state, verbose=verbose)
     _check_estimator(estimator, n_refits)
+    X = plain_numbers(X)
     n = len(check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan"))
     labels, second = _two_groups(groups, n)
     rng = check_random_state(random_state)

@@ -22,6 +22,7 @@ from noisyica.laws import Law
 from noisyica.model import RandomState
 from noisyica.priors import Prior
 from noisyica.progress import Reporter
+from noisyica.rows.numbers import plain_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,7 +133,7 @@ def select(
     4
     """
     X = check_array(
-        X,
+        plain_numbers(X),
         dtype=[np.float64, np.float32],
         ensure_all_finite="allow-nan",
         ensure_min_samples=2,

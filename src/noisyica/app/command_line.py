@@ -279,12 +279,15 @@ def select(
 
 def _write_selection(selection: Selection, table: dict[str, list[Any]], folder: Path) -> None:
     """Write the table, the picture and the best model of a selection to a folder."""
+    import matplotlib
+
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / name for name in ("table.csv", "selection.png", "model.npz")]
     with paths[0].open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
+    matplotlib.use("agg")  # there is no window to draw on
     figure: Any = selection.plot().figure
     figure.savefig(paths[1], dpi=150)
     selection.best_.save(paths[2])

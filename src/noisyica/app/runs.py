@@ -46,7 +46,7 @@ from noisyica.app.record import (
     Record,
     Source,
 )
-from noisyica.data import Data, storage
+from noisyica.data import Data, Lines, storage
 from noisyica.data.files import need
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
@@ -129,6 +129,7 @@ def write_report(folder: Path, path: Path | None = None) -> Path:
             f"{folder} has no {MODEL} yet: 'noisyica fit --resume {folder}' continues the run."
         )
     estimator, data = NoisyICA.load(folder / MODEL), _read_same_data(record)
+    _learn_errors(estimator, data)
     path = folder / REPORT if path is None else path
     report.write(path, estimator, data, estimator.transform(data.X), record.for_report())
     return path
@@ -218,6 +219,7 @@ def _continue(folder: Path, record: Record, data: Data) -> Outcome:
     )
     _write_components(folder / COMPONENTS, estimator, data, record.source.path)
     if record.page:
+        _learn_errors(estimator, data)
         report.write(folder / REPORT, estimator, data, beta, reached("fitted").for_report())
     return Outcome(folder, estimator, reached("complete"))
 
@@ -237,6 +239,13 @@ def _fit(folder: Path, record: Record, data: Data) -> tuple[NoisyICA, bool]:
     estimator.save(folder / MODEL)
     _write_history(folder / HISTORY, estimator.history_)
     return estimator, interrupted
+
+
+def _learn_errors(estimator: NoisyICA, data: Data) -> None:
+    """Compute the standard errors of the components of a table, which its report shows."""
+    table = isinstance(data.layout, Lines) and not data.layout.signal
+    if table and not hasattr(estimator, "standard_errors_"):
+        estimator.standard_errors(data.X)
 
 
 def _refuse_occupied(folder: Path, overwrite: bool) -> None:
@@ -319,8 +328,7 @@ def _write_components(folder: Path, estimator: NoisyICA, data: Data, source: Pat
     unfinished = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
-    p = len(estimator.components_)
-    names = ["mean", *(f"{j:0{len(str(p - 1))}}" for j in range(p))]
+    names = ["mean", *estimator.get_feature_names_out()]
     readers.write(
         np.vstack([estimator.mean_, estimator.components_]),
         data.layout,

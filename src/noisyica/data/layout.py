@@ -16,11 +16,22 @@ def _check(fits: object, message: str) -> None:
         raise ValueError(message)
 
 
+def numbered_columns(d: int) -> list[str]:
+    """Return the names that d columns without names get: column0, column1, ..."""
+    return [f"column{j}" for j in range(d)]
+
+
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The numbers stand beside each other: columns of a table, or samples of a signal."""
+    """The numbers stand beside each other: columns of a table, or samples of a signal.
+
+    They are drawn as a line if their order means something, and otherwise as bars with names.
+    Unless ``ordered`` says so, their names decide: numbers that increase, such as times, and the
+    names of columns that have none (column0, column1, ...) are those of a signal.
+    """
 
     names: np.ndarray  # (d,), the names of the columns
+    ordered: bool | None = None
 
     def __post_init__(self) -> None:
         _check(
@@ -31,6 +42,20 @@ class Lines:
     @property
     def size(self) -> int:
         return len(self.names)
+
+    @property
+    def signal(self) -> bool:
+        """Whether the order of the columns means something."""
+        if self.ordered is not None:
+            return self.ordered
+        names = [str(name) for name in self.names]
+        if names == numbered_columns(len(names)):
+            return True
+        try:
+            places = np.array(names, float)
+        except ValueError:
+            return False
+        return bool((np.diff(places) > 0).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisyica.data.files import BadFile, check_size, parsing
-from noisyica.data.layout import Layout, Lines
+from noisyica.data.layout import Layout, Lines, numbered_columns
 
 BLOCK = 2**25
 """How many bytes are looked at in one go: a memory map is never read into memory as a whole."""
@@ -42,7 +42,7 @@ def make(
     X = _native(path, X)
     n, d = X.shape
     ids = np.arange(n).astype(str) if ids is None else _different(path, ids)
-    layout = layout or Lines(np.array([f"column{j}" for j in range(d)]))
+    layout = layout or Lines(np.array(numbered_columns(d)))
     _check_finite(path, X, ids, layout)
     return Data(X, others or {}, ids, layout)
 

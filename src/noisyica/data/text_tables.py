@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -20,6 +21,16 @@ ROWS = 300
 """How many rows are held as text at a time: text takes ten times the memory of numbers."""
 Cells = list[str]
 """The cells of a line."""
+
+
+GROUPED = re.compile(
+    r"[+-]?[1-9]\d{0,2}(?:(?:\.\d{3})+(?:,\d+)?|(?:,\d{3})+(?:\.\d+)?|(?:'\d{3})+(?:[.,]\d+)?"
+    r"|(?:[ \u00a0\u202f]\d{3})+[.,]\d+)"
+)
+"""Numbers whose thousands are separated (1.234,5 or 1,234.5), or may be (1.234 or 1,234)."""
+
+
+_MARKS = {".": "dot", ",": "comma"}
 
 
 class _Format(NamedTuple):
@@ -46,13 +57,14 @@ def read_text(
             )
     try:
         form = _Format(_separator(path), _quoted(path))
-        names, headed = _names(path, list(itertools.islice(_lines(path, form), 2)))
+        first_two = list(itertools.islice(_lines(path, form), 2))
+        names, headed = _names(path, first_two, form.decimal_comma)
         given = None if id_column is None else find_column(path, names, id_column)
         titled = 0 if headed and names[0].lower() in ("id", "") else None
         names = [name or f"column{j}" for j, name in enumerate(names)]
-        numeric = _numbers(
-            itertools.islice(_lines(path, form), headed, None), len(names), form.decimal_comma
-        )
+        lines = itertools.islice(_lines(path, form), headed, None)
+        marks = _DecimalMarks(path, names) if form.decimal_comma else None
+        numeric = _numbers(lines, len(names), marks)
         wanted = [j for j in range(len(names)) if j not in numeric or j in (given, titled)]
         text = _text(itertools.islice(_lines(path, form), headed, None), wanted)
     except UnicodeDecodeError as error:
@@ -136,7 +148,7 @@ def _unquoted_cells(file: IO[str], form: _Format) -> Iterator[tuple[int, Cells]]
     return ((i, line.rstrip("\n").split(form.separator)) for i, line in lines)
 
 
-def _names(path: Path, first: list[Cells]) -> tuple[list[str], bool]:
+def _names(path: Path, first: list[Cells], decimal_comma: bool) -> tuple[list[str], bool]:
     """Return the columns' names, and whether they are the first line of the file.
 
     They are if that line has text above numbers, or nothing but text. ``first`` holds the cells of
@@ -144,10 +156,10 @@ def _names(path: Path, first: list[Cells]) -> tuple[list[str], bool]:
     """
     if not first:
         raise BadFile(f"{path} is empty.")
-    top = [_floats([cell], False) is None for cell in first[0]]
+    top = [not _number(cell, decimal_comma) for cell in first[0]]
     below = [False] * len(top)
     if len(first) > 1:
-        below = [_floats([cell], False) is None for cell in first[1]]
+        below = [not _number(cell, decimal_comma) for cell in first[1]]
     headed = all(top) or any(a and not b for a, b in zip(top, below, strict=True))
     return [cell.strip() if headed else f"column{j}" for j, cell in enumerate(first[0])], headed
 
@@ -169,18 +181,62 @@ def _floats(cells: Sequence[str], decimal_comma: bool) -> np.ndarray | None:
         return None
 
 
-def _numbers(lines: Iterator[Cells], width: int, decimal_comma: bool) -> dict[int, np.ndarray]:
+def _number(cell: str, decimal_comma: bool) -> bool:
+    """Whether a cell is a number, however it is written, or missing."""
+    return bool(GROUPED.fullmatch(cell.strip())) or _floats([cell], decimal_comma) is not None
+
+
+class _DecimalMarks:
+    """The dots and commas in the numbers of a table in which either may be a decimal point."""
+
+    def __init__(self, path: Path, names: list[str]) -> None:
+        self.path, self.names = path, names
+        # by mark and column: a cell, if all cells so far may have thousands separated by the mark
+        self.doubtful: dict[str, dict[int, str | None]] = {".": {}, ",": {}}
+
+    def note(self, j: int, cells: Sequence[str]) -> None:
+        """Look at some of the cells of column j."""
+        text = "".join(cells)
+        for mark, doubtful in self.doubtful.items():
+            if mark in text and doubtful.get(j, "") is not None:
+                marked = [cell.strip() for cell in cells if mark in cell]
+                sure = not all(map(GROUPED.fullmatch, marked))
+                doubtful[j] = None if sure else marked[0]
+
+    def check(self, numeric: dict[int, np.ndarray]) -> None:
+        """Refuse columns of numbers with one mark where the decimal point may be the other."""
+        for mark, other in (".,", ",."):
+            if not self.doubtful[other].keys() & numeric.keys():
+                continue
+            for j in self.doubtful[mark].keys() & numeric.keys():
+                cell = self.doubtful[mark][j]
+                if cell is not None:
+                    raise BadFile(
+                        f"{self.path}: does {cell!r} in column {self.names[j]!r} have a decimal "
+                        f"{_MARKS[mark]}, or thousands? Other numbers have a {_MARKS[other]}: "
+                        "write all with the same decimal point, and thousands without separators."
+                    )
+
+
+def _numbers(
+    lines: Iterator[Cells], width: int, marks: _DecimalMarks | None
+) -> dict[int, np.ndarray]:
     """Return the columns in which all cells are numbers, or missing."""
     parts: dict[int, list[np.ndarray]] = {j: [] for j in range(width)}
     while chunk := list(itertools.islice(lines, ROWS)):
         columns = list(zip(*chunk, strict=True))
         for j in list(parts):
-            values = _floats(columns[j], decimal_comma)
+            values = _floats(columns[j], marks is not None)
             if values is None:
                 del parts[j]
             else:
                 parts[j].append(values)
-    return {j: np.concatenate(values) for j, values in parts.items() if values}
+                if marks is not None:
+                    marks.note(j, columns[j])
+    numeric = {j: np.concatenate(values) for j, values in parts.items() if values}
+    if marks is not None:
+        marks.check(numeric)
+    return numeric
 
 
 def _text(lines: Iterator[Cells], wanted: list[int]) -> dict[int, np.ndarray]:
@@ -199,14 +255,18 @@ def _check_text(
 ) -> None:
     """Refuse a column of which less than half are words.
 
-    It is more probably a column of numbers with mistakes than a column of text.
+    It is more probably a column of numbers with mistakes, or with separators of thousands, than a
+    column of text.
     """
     for j, cells in text.items():
-        words = np.array([_floats([cell], decimal_comma) is None for cell in cells])
-        if 2 * words.sum() < len(words):
-            i = int(words.argmax())
-            raise BadFile(
-                f"{path}: column {names[j]!r} is of numbers, "
-                f"but row {i + 1} has {str(cells[i])!r}: leave missing entries empty, "
-                "or say which columns to use, or which holds the ids."
-            )
+        plain = np.array([_floats([cell], decimal_comma) is not None for cell in cells])
+        numbers = np.array([_number(cell, decimal_comma) for cell in cells])
+        if 2 * numbers.sum() <= len(numbers):
+            continue
+        i = int(plain.argmin())
+        advice = "write thousands without separators" if numbers[i] else "leave missing ones empty"
+        raise BadFile(
+            f"{path}: column {names[j]!r} is of numbers, "
+            f"but row {i + 1} has {str(cells[i])!r}: {advice}, "
+            "or say which columns to use, or which holds the ids."
+        )

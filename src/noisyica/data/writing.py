@@ -25,6 +25,11 @@ from noisyica.data.surfaces import write_ply
 from noisyica.data.vtk import write_vtk
 
 
+def component_names(p: int) -> list[str]:
+    """Return the names of p components in files and tables: component0, component1, ..."""
+    return [f"component{j}" for j in range(p)]
+
+
 def write(
     values: np.ndarray,
     layout: Layout,
@@ -83,7 +88,7 @@ def write(
     if values.dtype.kind not in "fiub":
         raise TypeError(f"Maps are numbers, not {values.dtype}.")
     if names is None:
-        titles = [f"component{i}" for i in range(len(values))]
+        titles = component_names(len(values))
     else:
         titles = [str(name) for name in names]
     if len(titles) != len(values) or len(set(titles)) != len(titles) or "" in titles:

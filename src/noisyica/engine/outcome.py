@@ -9,6 +9,7 @@ import numpy as np
 
 from noisyica._jax.arrays import to_numpy
 from noisyica.engine.convergence import convergence_time
+from noisyica.engine.explained import explained_variance
 from noisyica.engine.state import Run
 from noisyica.engine.task import Task
 from noisyica.priors import Prior
@@ -37,10 +38,13 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     unit = task.rows.unit
     statistics = to_numpy(run.state.statistics)
     A, mean, noise, prior, _ = parameters
-    spread = np.maximum(np.diag(statistics.bb) - statistics.b**2, 0.0)
-    explained = spread * np.square(A).sum(0)
-    squares = np.asarray(task.blocks.sum_xx).sum(0) / task.rows.n / task.summary.observed
-    kept = _supported(statistics.mixing, explained) if automatic else np.arange(len(explained))
+    every = np.arange(A.shape[1])
+    own: Any = to_numpy(run.state.estimate)
+    own_units = (own.A, statistics, own.sigma2)
+    explained, total = explained_variance(*own_units, every)
+    kept = _supported(statistics.mixing, explained) if automatic else every
+    if len(kept) < len(every):
+        explained[kept], total = explained_variance(*own_units, kept)
     order = kept[np.argsort(-explained[kept], kind="stable")]
     A, explained = np.asarray(A)[:, order], explained[order]
     if prior.symmetric:
@@ -53,8 +57,8 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
         "mean_": mean,
         "noise_variance_": noise if np.ndim(noise) else float(noise),
         "prior_": prior.reordered(order),
-        "explained_variance_": explained,
-        "explained_variance_ratio_": explained / unit / unit / float(squares.sum()),
+        "explained_variance_": explained * unit * unit,
+        "explained_variance_ratio_": explained / total,
         "n_iter_": int(run.state.t),
         "convergence_time_": convergence_time(run.history["sketch"]),
         "_record": Record(traces, to_numpy(run.state.parameters.prior), unit, len(A), order),

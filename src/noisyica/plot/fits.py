@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisyica.plot.figures import new_figure
 from noisyica.posterior import Posterior
 from noisyica.posterior.marginal import marginal
 
@@ -53,15 +54,13 @@ def convergence(ica: NoisyICA, figure: Any = None) -> Any:
     >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(load_digits().data)
     >>> figure = plot.convergence(ica)
     """
-    from matplotlib.figure import Figure
-
     shown = [("noise variance", "noise_variance"), ("norms of the components", "column_norms")]
     shown += [("log p(x | coefficients) of a row", "gaussian_log_likelihood")]
     shown += [(f"prior: {name}", name) for name in ica.history_ if name not in FIXED]
     columns = 2 if len(shown) in (2, 4) else 3
     lines = -(-len(shown) // columns)
     if figure is None:
-        figure = Figure(figsize=(3.4 * columns, 2.3 * lines + 0.3), layout="constrained")
+        figure = new_figure(3.4 * columns, 2.3 * lines + 0.3)
     grid = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
     for axes, (title, name) in zip(grid, shown, strict=False):
         _trace(axes, ica, title, ica.history_[name])
@@ -127,7 +126,7 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     draws = _draws(ica, values)
     prior = marginal(ica.prior_, p, np.linspace(-1, 1, 3))
     axes = axes if axes is not None else _new_axes(max(4.0, 0.28 * p + 1.5))
-    axes.set_xlabel("component")
+    axes.set_xlabel("Component")
     axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
     axes.set_xlim(-0.7, p - 0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -204,7 +203,7 @@ def stability(ica: NoisyICA, axes: Axes | None = None) -> Axes:
     axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
     axes.set_xlim(-0.7, p - 0.3)
     axes.set_ylim(min(0.5, float(cosines.min()) - 0.05), 1.01)
-    axes.set_xlabel("component")
+    axes.set_xlabel("Component")
     axes.set_ylabel("|cosine| with its match")
     axes.spines[["top", "right"]].set_visible(False)
     _legend_above(axes)
@@ -247,9 +246,8 @@ def selection(result: Selection, axes: Axes | None = None) -> Axes:
 
 def _new_axes(width: float = 6.0) -> Axes:
     """Return the axes of a new figure."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, 3.5), layout="constrained").subplots()
+    axes: Axes = new_figure(width, 3.5).subplots()
+    return axes
 
 
 def _legend_above(axes: Axes) -> None:

@@ -1,15 +1,17 @@
 """Drawing the d numbers of a row in their layout.
 
-They are drawn as a line, as an image, as slices of a volume, or as a mesh from two sides.
+They are drawn as a line, as bars with names, as an image, as slices of a volume, or as a mesh from
+two sides.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from noisyica.data import Images, Layout, Lines, Mesh, Volume
+from noisyica.data.layout import numbered_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +20,8 @@ SIGNED = "RdBu_r"
 """The colours for numbers about zero."""
 FEW_COLUMNS = 16
 """The maximum number of columns whose names are written below a line."""
+TOP_COLUMNS = 20
+"""The maximum number of columns of a table that are drawn: those with the largest values."""
 
 
 class Scale(NamedTuple):
@@ -46,8 +50,13 @@ def signed_scale(values: np.ndarray) -> Scale:
     return Scale(-limit, limit, SIGNED)
 
 
-def find_layout(d: int, layout: Layout | None, image_shape: tuple[int, ...] | None) -> Layout:
-    """Return the layout of d columns: the given one, an image of a given shape, or else lines."""
+def find_layout(
+    d: int, layout: Layout | None, image_shape: tuple[int, ...] | None, names: Any = None
+) -> Layout:
+    """Return the layout of d columns: the given one, an image of a given shape, or else lines.
+
+    ``names`` are those of the columns, if they have any.
+    """
     if layout is not None and image_shape is not None:
         raise ValueError("Give a layout or image_shape, not both.")
     if image_shape is not None:
@@ -62,7 +71,7 @@ def find_layout(d: int, layout: Layout | None, image_shape: tuple[int, ...] | No
             )
         return Images(np.array(image_shape))
     if layout is None:
-        return Lines(np.array([f"column{j}" for j in range(d)]))
+        return Lines(np.array(numbered_columns(d) if names is None else names, str))
     if layout.size != d:
         raise ValueError(
             f"The layout ({type(layout).__name__}) is of {layout.size} columns, "
@@ -84,11 +93,25 @@ def aspect(layout: Layout) -> float:
     return 1.9
 
 
-def draw(axes: Axes, values: np.ndarray, layout: Layout, scale: Scale, title: str = "") -> None:
-    """Draw d numbers in their layout; those that are missing (NaN) are left out."""
+def draw(
+    axes: Axes,
+    values: np.ndarray,
+    layout: Layout,
+    scale: Scale,
+    title: str = "",
+    errors: np.ndarray | None = None,
+    chosen: np.ndarray | None = None,
+) -> None:
+    """Draw d numbers in their layout; those that are missing (NaN) are left out.
+
+    Those of a table may have standard ``errors``, and ``chosen`` are the columns to draw.
+    """
     axes.set_title(title, fontsize=8, pad=3)
     if isinstance(layout, Lines):
-        _lines(axes, values, layout, scale)
+        if layout.signal:
+            _lines(axes, values, layout, scale)
+        else:
+            _bars(axes, values, layout, scale, errors, chosen)
         return
     axes.set_axis_off()
     if isinstance(layout, Mesh):
@@ -113,6 +136,51 @@ def _lines(axes: Axes, values: np.ndarray, layout: Lines, scale: Scale) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if few:
         axes.set_xticks(places, [str(name)[:12] for name in layout.names], rotation=90)
+
+
+def top_columns(values: np.ndarray) -> np.ndarray:
+    """Return the numbers of the columns of a table that are drawn.
+
+    These are all in their order if they are few, or those with the largest absolute values first.
+    """
+    if len(values) <= TOP_COLUMNS:
+        return np.arange(len(values))
+    return np.argsort(-np.nan_to_num(np.abs(values)), kind="stable")[:TOP_COLUMNS]
+
+
+def _bars(
+    axes: Axes,
+    values: np.ndarray,
+    layout: Lines,
+    scale: Scale,
+    errors: np.ndarray | None,
+    chosen: np.ndarray | None,
+) -> None:
+    """Draw columns of a table below each other: bars about zero with their errors, or dots."""
+    chosen = top_columns(values) if chosen is None else chosen
+    places, shown = np.arange(len(chosen)), values[chosen]
+    axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+    if scale.signed:
+        colours = np.where(shown < 0, "C0", "C3")
+        axes.barh(places, shown, height=0.7, color=colours, alpha=0.75)
+        if errors is not None:
+            axes.errorbar(shown, places, xerr=errors[chosen], fmt="none", color="0.2", linewidth=1)
+    else:
+        axes.plot(shown, places, "o", markersize=3.5, color="C0")
+        axes.grid(axis="y", color="0.92", linewidth=0.6)
+    margin = 0.05 * (scale.high - scale.low)
+    axes.set_xlim(scale.low - margin, scale.high + margin)
+    axes.set_ylim(len(chosen) - 0.4, -0.6)
+    axes.set_yticks(places, [shortened(layout.names[k]) for k in chosen])
+    axes.tick_params(labelsize=6, length=2)
+    axes.locator_params(axis="x", nbins=4)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def shortened(name: Any, length: int = 20) -> str:
+    """Return a name, cut with a sign that says so if it is too long."""
+    text = str(name)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 # Volumes

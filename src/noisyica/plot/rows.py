@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from noisyica.data import Images, Layout, Lines
-from noisyica.plot.layouts import Scale, aspect, data_scale, draw, find_layout, signed_scale
+from noisyica.plot.figures import new_figure
+from noisyica.plot.layouts import (
+    TOP_COLUMNS,
+    Scale,
+    aspect,
+    data_scale,
+    draw,
+    find_layout,
+    signed_scale,
+    top_columns,
+)
 from noisyica.posterior.offsets import offsets
+from noisyica.rows.numbers import plain_numbers
 
 if TYPE_CHECKING:
     from noisyica.estimator import NoisyICA
 
-Picture = tuple[np.ndarray, Scale, str]
-"""The numbers of a picture, their scale, and its title."""
+
+class Picture(NamedTuple):
+    """The numbers of a picture, and how they are shown."""
+
+    values: np.ndarray
+    scale: Scale
+    title: str
+    errors: np.ndarray | None = None  # standard errors of the numbers
+    chosen: np.ndarray | None = None  # the columns of a table that are shown
 
 
 def components(
@@ -27,14 +46,17 @@ def components(
 ) -> Any:
     """Draw the mean and the components of a fitted model, or any rows of numbers.
 
-    The components, or the rows, have one scale of colours.
+    The components, or the rows, have one scale. Of a table with many columns, each picture has the
+    20 with the largest values by name, with standard errors if they were computed
+    (:meth:`noisyica.NoisyICA.standard_errors`).
 
     Parameters
     ----------
     ica : NoisyICA, or array (k, d)
         A fitted estimator, or rows to be drawn with zero in the middle of the colours.
     layout : noisyica.data.Layout, optional
-        What the d numbers of a row are; lines by default. Volumes are cut through their largest
+        What the d numbers of a row are. By default they are columns of a table, with the names
+        that the estimator was fitted with, or else lines. Volumes are cut through their largest
         value, and meshes are seen from two sides.
     image_shape : (height, width), optional
         The shape of the images that the rows are, instead of a layout.
@@ -56,20 +78,25 @@ def components(
     """
     fitted = hasattr(ica, "components_")
     values = ica.components_ if fitted else np.atleast_2d(np.asarray(ica, float))
-    layout = find_layout(values.shape[1], layout, image_shape)
+    names = getattr(ica, "feature_names_in_", None)
+    layout = find_layout(values.shape[1], layout, image_shape, names)
     scale = signed_scale(values)
     if not fitted:
-        return _grid(
-            [(row, scale, str(j)) for j, row in enumerate(values)], layout, columns, figure
-        )
+        rows = [Picture(row, scale, str(j)) for j, row in enumerate(values)]
+        return _grid(rows, layout, columns, figure)
+    errors = getattr(ica, "standard_errors_", {}).get("components", [None] * len(values))
     pictures = [
-        (row, scale, f"{j}: {100 * ica.explained_variance_ratio_[j]:.1f} %")
-        for j, row in enumerate(values)
+        Picture(row, scale, f"Component {j}: {100 * share:.1f} %", error)
+        for j, (row, share, error) in enumerate(
+            zip(values, ica.explained_variance_ratio_, errors, strict=True)
+        )
     ]
     title = "Components (share of the variance)"
     if ica.mean_.any():  # models with an offset or a shift have none
-        pictures.insert(0, (ica.mean_, data_scale(ica.mean_, layout), "mean"))
+        pictures.insert(0, Picture(ica.mean_, data_scale(ica.mean_, layout), "Mean"))
         title = "Mean, and components (share of the variance)"
+    if pictures[-1].errors is not None and isinstance(layout, Lines) and not layout.signal:
+        title += ", with standard errors"
     figure = _grid(pictures, layout, columns, figure)
     figure.suptitle(title, fontsize=10)
     return figure
@@ -90,7 +117,7 @@ def reconstruction(
     ----------
     ica : NoisyICA
         A fitted estimator.
-    X : array (n, d)
+    X : array (n, d) or DataFrame
         The data, of which only the rows to be drawn are used.
     rows : sequence of int, optional
         The indices of the rows to be drawn; by default, those of the first four.
@@ -113,28 +140,31 @@ def reconstruction(
     >>> figure = plot.reconstruction(ica, X, rows=[0, 7], image_shape=(8, 8))
     """
     p, d = ica.components_.shape
-    layout = find_layout(d, layout, image_shape)
+    layout = find_layout(d, layout, image_shape, getattr(ica, "feature_names_in_", None))
     n_parts = min(5, _fitting(layout) - 3) if n_parts is None else n_parts
     chosen = np.arange(min(4, len(X))) if rows is None else np.asarray(rows)
     if not chosen.size or chosen.min() < -len(X) or chosen.max() >= len(X):
         raise ValueError(f"rows must be indices of the {len(X)} rows of X; got {rows!r}.")
-    Y = np.asarray(X[chosen], float)
-    beta = ica.transform(Y)
+    some = _safe_indexing(X, chosen)  # a DataFrame stays one: its columns have names
+    beta, Y = ica.transform(some), np.asarray(plain_numbers(some), float)
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_
     order = np.argsort(-np.square(parts).sum(2), axis=1)[:, :n_parts]
-    shown = np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y
-    unsigned = data_scale(shown, layout)
+    ranged = np.concatenate([Y, fitted]) if isinstance(layout, Lines) else Y
+    unsigned = data_scale(ranged, layout)
     largest = np.take_along_axis(parts, order[:, :, None], 1)
     signed = signed_scale(np.concatenate([(Y - fitted)[:, None], largest], 1))
     pictures: list[Picture] = []
     for i, row in enumerate(chosen):
-        pictures += [
-            (Y[i], unsigned, f"row {row}"),
-            (fitted[i], unsigned, "reconstruction"),
-            (Y[i] - fitted[i], signed, "residual"),
+        shown = [
+            (Y[i], unsigned, f"Row {row}"),
+            (fitted[i], unsigned, "Reconstruction"),
+            (Y[i] - fitted[i], signed, "Residual"),
+            *((parts[i, j], signed, f"Component {j}: {beta[i, j]:+.2f}") for j in order[i]),
         ]
-        pictures += [(parts[i, j], signed, f"{j}: {beta[i, j]:+.2f}") for j in order[i]]
+        # the same columns of a table beside each other: those furthest from the mean
+        columns = top_columns(Y[i] - ica.mean_)
+        pictures += [Picture(*picture, chosen=columns) for picture in shown]
     figure = _grid(pictures, layout, 3 + order.shape[1], figure)
     figure.suptitle(
         "Rows, what the components make of them, and the largest contributions (coefficient)",
@@ -177,34 +207,30 @@ def overview(
     >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
     >>> figure = plot.overview(ica, X, n_rows=2)
     """
-    from matplotlib.figure import Figure
-
-    X = np.asarray(np.asarray(X)[:n_rows], float)
+    shown = np.arange(min(n_rows, len(X)))
     p, d = ica.components_.shape
     side = int(np.sqrt(d))
     layout = find_layout(d, None, image_shape or (side, d // side))
     lines, across = -(-(p + 1) // (columns + 1)), columns + 1
-    sizes = [height for _, height in (_size(layout, across, count) for count in (lines, len(X)))]
-    figure = Figure(figsize=(_size(layout, across, 1)[0], sum(sizes)), layout="constrained")
+    sizes = [_size(layout, across, count)[1] for count in (lines, len(shown))]
+    figure = new_figure(_size(layout, across, 1)[0], sum(sizes))
     halves: Any = figure.subfigures(2, 1, height_ratios=sizes)
     components(ica, layout, columns=across, figure=halves[0])
-    reconstruction(ica, X, range(len(X)), layout, n_parts=columns - 2, figure=halves[1])
+    reconstruction(ica, X, shown.tolist(), layout, n_parts=columns - 2, figure=halves[1])
     return figure
 
 
 def _grid(pictures: list[Picture], layout: Layout, columns: int | None, figure: Any) -> Any:
     """Draw pictures in lines, on the given figure or on a new one."""
-    from matplotlib.figure import Figure
-
     if columns is None:  # lines of the same length, as far as possible
         lines = -(-len(pictures) // _fitting(layout))
         columns = -(-len(pictures) // lines)
     lines = -(-len(pictures) // columns)
     if figure is None:
-        figure = Figure(figsize=_size(layout, columns, lines), layout="constrained")
+        figure = new_figure(*_size(layout, columns, lines))
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes, (values, scale, title) in zip(grid, pictures, strict=False):
-        draw(axes, values, layout, scale, title)
+    for axes, (values, scale, title, errors, chosen) in zip(grid, pictures, strict=False):
+        draw(axes, values, layout, scale, title, errors, chosen)
     for axes in grid[len(pictures) :]:
         axes.set_axis_off()
     return figure
@@ -217,11 +243,16 @@ def _fitting(layout: Layout) -> int:
 
 def _width(layout: Layout) -> float:
     """Return the width of a picture in inches."""
-    return float(np.clip(1.05 * aspect(layout), 0.6, 4.0)) if not isinstance(layout, Lines) else 2.3
+    if isinstance(layout, Lines):
+        return 2.3 if layout.signal else 2.6
+    return float(np.clip(1.05 * aspect(layout), 0.6, 4.0))
 
 
 def _size(layout: Layout, columns: int, lines: int) -> tuple[float, float]:
     """Return the width and the height in inches of a figure with so many pictures and titles."""
-    height = _width(layout) / aspect(layout) if not isinstance(layout, Lines) else 1.4
+    if isinstance(layout, Lines):
+        height = 1.4 if layout.signal else 0.3 + 0.13 * min(layout.size, TOP_COLUMNS)
+    else:
+        height = _width(layout) / aspect(layout)
     width = max(_width(layout), 0.95 if isinstance(layout, Images) else 0)
     return 0.2 + columns * (width + 0.1), 0.45 + lines * (height + 0.3)

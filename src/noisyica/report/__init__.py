@@ -6,6 +6,7 @@ It opens without a network, and its explorer takes rows apart and puts them toge
 ``sample``     the rows that a report looks at, and what the model says of them
 ``contents``   all that the page shows, as plain data
 ``facts``      what of it is said in words
+``classes``    the coefficients by class
 ``layouts``    the layout of the rows, for the page and in words
 ``noise``      whether the residuals look like noise
 ``pack``       arrays as short text

@@ -11,6 +11,8 @@ from noisyica.estimator import NoisyICA
 from noisyica.plot.fits import FIXED, burn_in
 from noisyica.posterior.marginal import Marginal, marginal
 from noisyica.report import facts, layouts, noise
+from noisyica.report.classes import by_class
+from noisyica.report.facts import in_words
 from noisyica.report.pack import json_numbers, pack, pack_exactly
 from noisyica.report.sample import Sample
 
@@ -40,7 +42,8 @@ def gather(
 ) -> dict[str, Any]:
     """Everything that the page is made of."""
     layout = layouts.describe(data.layout)
-    room = _room(ica, sample, layouts.size_in_bytes(layout))
+    errors = _standard_errors(ica, layout)
+    room = _room(ica, sample, layouts.size_in_bytes(layout), 1 if errors is None else 2)
     by_likelihood = np.argsort(sample.log_likelihood)
     chosen = _choose_rows(by_likelihood, room.rows)
     low, high = _range(sample.draws)
@@ -54,7 +57,8 @@ def gather(
         "settings": facts.settings_in_groups(ica, settings),
         "summary": facts.summary(ica, sample),
         "history": _history(ica),
-        "components": _components(ica, sample, prior, room),
+        "components": _components(ica, sample, prior, errors, room),
+        "classes": by_class(data, sample),
         "coefficients": _coefficients(sample, prior, grid),
         "residuals": noise.residuals(ica, sample, room.bits),
         "likelihood": _likelihood(data, sample, by_likelihood, chosen),
@@ -62,13 +66,21 @@ def gather(
     }
 
 
-def _room(ica: NoisyICA, sample: Sample, layout_bytes: int) -> Room:
+def _standard_errors(ica: NoisyICA, layout: dict[str, Any]) -> np.ndarray | None:
+    """The standard errors of the components, if they are known and can be shown beside them."""
+    errors = getattr(ica, "standard_errors_", {}).get("components")
+    return errors if layout["kind"] == "table" else None
+
+
+def _room(ica: NoisyICA, sample: Sample, layout_bytes: int, per_component: int) -> Room:
     """Share the budget between components and rows; the mean and the residuals' RMS take two."""
     p, d = ica.components_.shape
     bits = 8 if d > BYTES_LIMIT else 16
     vectors = (BUDGET - layout_bytes) // (d * bits // 8)
-    components = int(np.clip(int(0.6 * vectors) - 2, 1, p))
-    rows = np.clip(vectors - components - 2, 4, min(EXPLORER_ROWS, len(sample.rows)))
+    components = int(np.clip((int(0.6 * vectors) - 2) // per_component, 1, p))
+    rows = np.clip(
+        vectors - per_component * components - 2, 4, min(EXPLORER_ROWS, len(sample.rows))
+    )
     return Room(bits, components, int(rows))
 
 
@@ -105,13 +117,16 @@ def _history(ica: NoisyICA) -> dict[str, Any]:
     }
 
 
-def _components(ica: NoisyICA, sample: Sample, prior: Marginal, room: Room) -> dict[str, Any]:
+def _components(
+    ica: NoisyICA, sample: Sample, prior: Marginal, errors: np.ndarray | None, room: Room
+) -> dict[str, Any]:
     """The mean, the components, and what is known of each component."""
     stability = getattr(ica, "stability_", None)
     atom = bool((prior.probability_on < 1).any())
     return {
         "count": len(ica.components_),
         "values": pack(ica.components_[: room.components], room.bits),
+        "errors": None if errors is None else pack(errors[: room.components], room.bits),
         "mean": pack(ica.mean_[None], room.bits) if ica.mean_.any() else None,
         "explained": json_numbers(ica.explained_variance_ratio_),
         "on": json_numbers((sample.draws != 0).mean((0, 1))) if atom else None,
@@ -158,7 +173,7 @@ def _likelihood(
             "place": int(np.searchsorted(chosen, i)),
             "id": str(data.ids[sample.rows[i]]),
             "value": float(value[i]),
-            "others": {name: str(values[sample.rows[i]]) for name, values in labels.items()},
+            "others": {name: in_words(values[sample.rows[i]]) for name, values in labels.items()},
         }
         for i in by_likelihood[:OUTLIERS]
         if i in chosen
@@ -189,7 +204,7 @@ def _explorer(
         "rows": rows.tolist(),
         "ids": [str(data.ids[row]) for row in rows],
         "others": {
-            str(name): [str(value) for value in np.asarray(values)[rows]]
+            str(name): [in_words(value) for value in np.asarray(values)[rows]]
             for name, values in _labels(data).items()
         },
         "X": pack(sample.X[chosen], room.bits),

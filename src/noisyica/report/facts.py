@@ -59,6 +59,7 @@ def left_out(ica: NoisyICA, data: Data, sample: Sample, shown: int, held: int) -
 def settings_in_groups(ica: NoisyICA, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Settings under headings: those of the run, those of the estimator, and each nested group."""
     run = {name: value for name, value in settings.items() if not isinstance(value, dict)}
+    run.pop("fingerprint", None)  # it stands with the data
     nested = {name: value for name, value in settings.items() if isinstance(value, dict)}
     groups = {"run": run, "estimator": _estimator_settings(ica), **nested}
     return [
@@ -94,15 +95,20 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def in_words(label: Any) -> str:
+    """A value beside a row's numbers, such as its class or its age, as text."""
+    return number(float(label)) if isinstance(label, float | np.floating) else str(label)
+
+
 def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
     """The tiles at the top of the page, each with a label, a value and a note."""
     likelihood, error = _mean_log_likelihood(sample)
     tiles = [
         ["Components", str(len(ica.components_)), ica.prior_.label],
         [
-            "Variance reconstructed",
-            f"{100 * _share_reconstructed(ica, sample):.1f} %",
-            "by the components, of the rows looked at",
+            "Variance explained",
+            f"{100 * ica.explained_variance_ratio_.sum():.1f} %",
+            f"by the components; the rest is noise{_or_offset(ica)}",
         ],
         _noise_tile(ica),
         [
@@ -124,11 +130,9 @@ def _mean_log_likelihood(sample: Sample) -> tuple[float, float]:
     return float(sample.log_likelihood.mean()), float(np.hypot(spread, error))
 
 
-def _share_reconstructed(ica: NoisyICA, sample: Sample) -> float:
-    """The share of the variance of the rows that their coefficients and offsets reconstruct."""
-    left = sample.X - ica.inverse_transform(sample.beta) - sample.offset[:, None]
-    total = np.nansum(np.square(sample.X - np.nanmean(sample.X, 0)))
-    return float(1 - np.nansum(np.square(left)) / max(total, 1e-300))
+def _or_offset(ica: NoisyICA) -> str:
+    """What else the rest of the variance may be, where rows have offsets."""
+    return " and the rows' offsets" if ica.prior_.has_offset else ""
 
 
 def _noise_tile(ica: NoisyICA) -> list[str]:

@@ -14,7 +14,8 @@ from noisyica.report.pack import pack, pack_exactly
 def describe(layout: Layout) -> dict[str, Any]:
     """The layout as the page's script reads it."""
     if isinstance(layout, Lines):
-        return {"kind": "lines", "names": [str(name) for name in layout.names]}
+        kind = "lines" if layout.signal else "table"
+        return {"kind": kind, "names": [str(name) for name in layout.names]}
     if isinstance(layout, Images):
         return {"kind": "images", "shape": [int(side) for side in layout.shape]}
     if isinstance(layout, Volume):
@@ -48,4 +49,4 @@ def in_words(layout: Layout) -> str:
         return f"volumes, {layout.size:,} of {sides} voxels"
     if isinstance(layout, Mesh):
         return f"meshes, {layout.size:,} vertices and {len(layout.faces):,} triangles"
-    return f"lines of {layout.size:,} values"
+    return f"{'lines' if layout.signal else 'a table'} of {layout.size:,} columns"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
     X = np.asarray(data.X[rows], float)
     known = ~np.isnan(X).all(1)
     rows, X = rows[known], X[known]
-    beta = ica.transform(X) if coefficients is None else np.asarray(coefficients[rows], float)
+    beta = _coefficients(ica, X) if coefficients is None else np.asarray(coefficients[rows], float)
     draws = model.posterior_sample(X, n_draws=DRAWS, n_warmup=WARMUP, random_state=seed)
     drawn = draws[-1]
     # If the model is true, a draw of the coefficients leaves the noise; posterior means leave less.
@@ -77,6 +78,13 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
         value,
         error,
     )
+
+
+def _coefficients(ica: NoisyICA, X: np.ndarray) -> np.ndarray:
+    """The coefficients of rows, whose columns have names in the layout and not in the array."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return ica.transform(X)
 
 
 def check(ica: Any, data: Any, coefficients: Any) -> None:

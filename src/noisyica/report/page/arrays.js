@@ -1,5 +1,7 @@
 // Reading packed arrays (pack.py), and small sums.
 
+const NARROW = window.matchMedia("(max-width: 640px)").matches;
+
 const TYPES = { int8: Int8Array, int16: Int16Array, uint8: Uint8Array, uint32: Uint32Array, float32: Float32Array };
 const LOST = { int8: -128, int16: -32768 };
 

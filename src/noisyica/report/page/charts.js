@@ -9,12 +9,18 @@ function shape(tag, attributes, text) {
   return element;
 }
 
+// Round numbers from low to high: about as many as asked for, and at least three.
 function ticks(low, high, count) {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].find((k) => k * power >= raw) * power;
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+  const first = [1, 2, 5, 10].find((k) => k * power >= raw);
+  let found = [];
+  for (const size of [10, 5, 2, 1, 0.5, 0.2].filter((k) => k <= first)) {
+    const step = size * power;
+    found = [];
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step);
+    if (found.length >= 3) break;
+  }
   return found;
 }
 
@@ -26,22 +32,21 @@ function tickText(value, all) {
 }
 
 // An empty chart; x and y take numbers to places.
-function chart(label, xs, ys, small = false) {
-  const box = small ? { ...BOX, height: 150, left: 12 } : BOX;
+function chart(label, xs, ys, small = false, other = {}) {
+  const box = { ...BOX, ...(small ? { height: 150, left: 12 } : {}), ...other };
   const [low, high] = ys[1] > ys[0] ? ys : [ys[0] - (Math.abs(ys[0]) || 1) / 2, ys[0] + (Math.abs(ys[0]) || 1) / 2];
   const [first, last] = xs[1] > xs[0] ? xs : [xs[0] - 0.5, xs[0] + 0.5];
+  const levels = small || other.levels === false ? [] : ticks(low, high, 4);
+  box.left = Math.max(box.left, ...levels.map((value) => 14 + 6.4 * tickText(value, levels).length));
   const svg = shape("svg", { class: "chart", viewBox: `0 0 ${box.width} ${box.height}`, role: "img", "aria-label": label });
   const x = (value) => box.left + ((value - first) / (last - first)) * (box.width - box.left - box.right);
   const y = (value) => box.height - box.bottom - ((value - low) / (high - low)) * (box.height - box.top - box.bottom);
   const base = shape("g", {});
   const marks = ticks(first, last, 6);
   for (const value of marks) base.append(shape("text", { x: x(value), y: box.height - 8, "text-anchor": "middle" }, tickText(value, marks)));
-  if (!small) {
-    const levels = ticks(low, high, 4);
-    for (const value of levels) {
-      base.append(shape("line", { class: "axis", x1: box.left, x2: box.width - box.right, y1: y(value), y2: y(value) }));
-      base.append(shape("text", { x: box.left - 6, y: y(value) + 4, "text-anchor": "end" }, tickText(value, levels)));
-    }
+  for (const value of levels) {
+    base.append(shape("line", { class: "axis", x1: box.left, x2: box.width - box.right, y1: y(value), y2: y(value) }));
+    base.append(shape("text", { x: box.left - 6, y: y(value) + 4, "text-anchor": "end" }, tickText(value, levels)));
   }
   base.append(shape("line", { class: "axis", x1: box.left, x2: box.width - box.right, y1: y(low), y2: y(low) }));
   const under = shape("g", {});

@@ -12,7 +12,7 @@ function explorerSection(report, page) {
     return { name: j < shown ? `Component ${j}` : "Offset of the row", pattern, reach: reachOf(pattern, page), norm: Math.sqrt(pattern.reduce((sum, value) => sum + value * value, 0)) };
   });
   const scales = explorerScales(X);
-  const state = { row: 0, on: new Array(width).fill(true), value: new Float64Array(width) };
+  const state = { row: 0, order: null, on: new Array(width).fill(true), value: new Float64Array(width) };
   const fittedValue = (j) => (j < shown ? beta[state.row * shown + j] : offsets[state.row]);
   const original = () => rowOf(X, state.row, d);
 
@@ -25,7 +25,7 @@ function explorerSection(report, page) {
     return made;
   }
 
-  // Root mean square error, and the share of the row's squared distance from the mean that is explained.
+  // Root mean square error, and the share of the row's squared distance from the mean that is reconstructed.
   function quality(made) {
     const row = original();
     let [square, total, count] = [0, 0, 0];
@@ -47,7 +47,7 @@ function explorerSection(report, page) {
     ["Residual", () => now.residual, scales.signed],
   ].map(([name, values, scale]) => picture(page, name, [make("strong", {}, name)], (canvas) => {
     const under = name === "Reconstruction" ? original() : null;
-    page.view.paint(canvas, values(), scale, { under });
+    page.view.paint(canvas, values(), scale, { under, order: state.order });
   }));
   const stageCanvases = three.map((figure) => figure.querySelector("canvas"));
   stageCanvases.forEach((canvas, k) => (canvas.id = ["original", "reconstruction", "residual"][k]));
@@ -63,7 +63,7 @@ function explorerSection(report, page) {
     measure.replaceChildren(
       make("span", {}, "Root mean square error ", make("b", { id: "error" }, tell(error))),
       make("span", {}, `noise ${tell(given.noise)}`),
-      make("span", {}, "explained ", make("b", {}, percent(share))),
+      make("span", {}, "reconstructed ", make("b", {}, percent(share))),
       make("span", {}, `log p(x) ${tell(given.log_likelihood[state.row])}`));
     stageCanvases.forEach((canvas) => canvas.redraw());
   }
@@ -76,18 +76,18 @@ function explorerSection(report, page) {
     const reach = 1.2 * Math.max(...given.rows.map((_, i) => Math.abs(j < shown ? beta[i * shown + j] : offsets[i])), 1e-6);
     const check = make("input", { type: "checkbox", checked: true, id: `on-${j}` });
     check.setAttribute("aria-label", part.name);
-    const words = j < shown ? "Component " : "";
     const only = make("button", { type: "button", title: "Switch all others off" }, "Only");
     only.setAttribute("aria-label", `Only ${part.name.toLowerCase()}`);
     const slider = make("input", { type: "range", min: -reach, max: reach, step: "any", "aria-label": `Coefficient of ${part.name.toLowerCase()}`, id: `slider-${j}` });
     const number = make("input", { type: "number", step: "any", "aria-label": `Coefficient of ${part.name.toLowerCase()}, as a number` });
     const remark = make("div", { class: "remark" });
     const values = new Float32Array(d);
+    const order = page.kind === "table" ? topColumns(part.pattern, 8) : null;
     const figure = picture(page, `What ${part.name.toLowerCase()} adds`, [], (canvas) => {
       for (let k = 0; k < d; k++) values[k] = state.value[j] * part.pattern[k];
-      page.view.paint(canvas, values, scales.signed);
+      page.view.paint(canvas, values, scales.signed, { order });
     });
-    const head = make("div", { class: "head" }, make("label", {}, check, make("span", {}, make("span", { class: "word" }, words), j < shown ? String(j) : "Offset")), only);
+    const head = make("div", { class: "head" }, make("label", {}, check, make("span", {}, j < shown ? part.name : "Offset")), only);
     const element = make("div", { class: "part" }, head, figure, make("div", { class: "set" }, slider, number), remark);
     const canvas = figure.querySelector("canvas");
 
@@ -136,9 +136,10 @@ function explorerSection(report, page) {
   // ---- choosing a row
 
   const labels = (i) => Object.entries(given.others).map(([name, values]) => `${name}: ${values[i]}`).join(", ");
-  const legends = page.kind === "lines" ? [] : [ramp(scales.plain, "rows"), ramp(scales.signed, "residual and components")];
+  const legends = page.flat ? [] : [ramp(scales.plain, "rows"), ramp(scales.signed, "residual and components")];
   const picker = make("select", { id: "row" }, ...given.ids.map((id, i) => make("option", { value: i }, id)));
   const search = make("input", { type: "search", placeholder: "part of an id", autocomplete: "off", id: "search", size: 12 });
+  const matches = make("output", { id: "matches", for: "search" });
   const sorted = make("input", { type: "checkbox", checked: true });
   const grid = make("div", { class: `parts ${page.kind}` });
   const gridAndButton = limited(grid, cards.map((card) => card.element), "components");
@@ -153,6 +154,8 @@ function explorerSection(report, page) {
   function showRow(i) {
     state.row = (i + given.ids.length) % given.ids.length;
     picker.value = String(state.row);
+    // the same columns of a table in all three pictures: those furthest from the mean
+    if (page.kind === "table") state.order = topColumns(original().map((value, k) => value - (page.mean ? page.mean[k] : 0)), 12);
     reset();
     arrange();
     const more = labels(state.row);
@@ -169,18 +172,24 @@ function explorerSection(report, page) {
 
   picker.addEventListener("change", () => showRow(Number(picker.value)));
   sorted.addEventListener("change", arrange);
-  search.addEventListener("input", () => {
+  // Show the first row whose id has the text in it, or the one after that which is shown.
+  function find(next) {
     const wanted = search.value.trim().toLowerCase();
+    const has = (test) => given.ids.flatMap((id, i) => (test(id.toLowerCase()) ? [i] : []));
+    const found = [...new Set([...has((id) => id === wanted), ...has((id) => id.includes(wanted))])];
+    matches.textContent = "";
     if (!wanted) return;
-    const exact = given.ids.findIndex((id) => id.toLowerCase() === wanted);
-    const found = exact >= 0 ? exact : given.ids.findIndex((id) => id.toLowerCase().includes(wanted));
-    if (found >= 0) showRow(found);
+    const k = next ? (found.indexOf(state.row) + 1) % found.length : 0;
+    if (found.length) showRow(found[k]);
     else status.textContent = `No row here has an id with “${search.value}”.`;
-  });
+    matches.textContent = found.length ? `${k + 1} of ${found.length}${found.length > 1 ? " (Enter: next)" : ""}` : "none";
+  }
+  search.addEventListener("input", () => find(false));
+  search.addEventListener("keydown", (event) => event.key === "Enter" && find(true));
   const button = (text, action, name) => make("button", { type: "button", onclick: action, id: name }, text);
   const tools = make("div", { class: "bar-of-tools" },
     button("‹ Previous", () => showRow(state.row - 1), "previous"), make("label", {}, "Row", picker), button("Next ›", () => showRow(state.row + 1), "next"),
-    make("label", {}, "Search", search), ...viewTools(page, () => stageAndCards()));
+    make("label", {}, make("span", {}, "Search ", matches), search), ...viewTools(page, () => stageAndCards()));
   const switches = make("div", { class: "bar-of-tools" },
     make("h3", {}, "What each component adds"), button("Reset", reset, "reset"), button("All off", () => switchAll(() => false), "all-off"), button("All on", () => switchAll(() => true), "all-on"),
     make("label", { class: "check" }, sorted, "Largest first"));
@@ -227,7 +236,7 @@ function explorerScales(X) {
 
 // How far numbers go from zero; a few may go further where they are colours.
 function reachOf(values, page) {
-  return Math.max(...quantiles(values, page.kind === "lines" ? [0, 1] : [0.005, 0.995]).map(Math.abs));
+  return Math.max(...quantiles(values, page.flat ? [0, 1] : [0.005, 0.995]).map(Math.abs));
 }
 
 // What is added and left, and the heights of lines, have the scale of their row.
@@ -235,7 +244,7 @@ function scaleToRow(scales, page, row, made, added, noise) {
   const residual = row.map((value, k) => value - made[k]);
   const reach = Math.max(2 * noise, reachOf(residual, page), ...added);
   Object.assign(scales.signed, { low: -reach, high: reach });
-  if (page.kind !== "lines") return;
+  if (!page.flat) return;
   const all = [...quantiles(row, [0, 1]), ...quantiles(made, [0, 1])];
   Object.assign(scales.plain, { low: Math.min(...all), high: Math.max(Math.max(...all), Math.min(...all) + noise) });
 }
@@ -243,7 +252,7 @@ function scaleToRow(scales, page, row, made, added, noise) {
 // Controls of how rows are seen: the colours, and the slices of volumes.
 function viewTools(page, redraw) {
   const tools = [];
-  if (page.kind !== "lines") {
+  if (!page.flat) {
     const names = { grey: "grey", ink: "grey, inverted", viridis: "viridis", signed: "blue to red" };
     const choice = make("select", { id: "colours" }, ...Object.entries(names).map(([value, text]) => make("option", { value, selected: value === theme.plain }, text)));
     choice.addEventListener("change", () => {

@@ -1,6 +1,6 @@
 // Reads what the page holds, and fills it.
 
-const VIEWS = { lines: lineView, images: imageView, volume: volumeView, mesh: meshView };
+const VIEWS = { lines: lineView, table: tableView, images: imageView, volume: volumeView, mesh: meshView };
 
 function whenIdle(action, delay) {
   let timer = 0;
@@ -21,8 +21,10 @@ function begin(report) {
   const components = decode(report.components.values);
   const page = {
     kind,
+    flat: kind === "lines" || kind === "table", // numbers are shown by their places, not by colours
     view: VIEWS[kind](report.layout),
     components,
+    errors: decode(report.components.errors),
     mean: decode(report.components.mean),
     shown: report.components.values.shape[0],
     d: report.components.values.shape[1],
@@ -44,6 +46,7 @@ function begin(report) {
   summarySection(report);
   componentSection(report, page);
   const explorer = explorerSection(report, page);
+  classSection(report);
   coefficientSection(report);
   residualSection(report, page);
   likelihoodSection(report, page);
@@ -54,6 +57,7 @@ function begin(report) {
   for (const [event, printing] of [["beforeprint", true], ["afterprint", false]]) {
     window.addEventListener(event, () => {
       theme.printing = printing;
+      if (printing) document.querySelectorAll("section > details").forEach((part) => (part.open = true));
       pictures.redraw();
     });
   }

@@ -1,14 +1,17 @@
 // The sections of the page but the explorer.
 
-const FIRST = 24; // pictures that are shown before "show all" is pressed
+const FIRST = NARROW ? 4 : 24; // pictures that are shown before "show all" is pressed
+const OPEN = ["summary", "components", "explorer"]; // sections that are open on a narrow screen, too
 
 function section(id, title, lead, ...children) {
-  const element = make("section", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title));
-  if (lead) element.append(make("p", { class: "lead" }, lead));
-  element.append(...children);
+  const part = make("details", { open: !NARROW || OPEN.includes(id) }, make("summary", {}, make("h2", { id: `${id}-title` }, title)));
+  if (lead) part.append(make("p", { class: "lead" }, lead));
+  part.append(...children);
+  part.addEventListener("toggle", () => part.open && pictures.redraw());
+  const element = make("section", { id, "aria-labelledby": `${id}-title` }, part);
   document.querySelector("main").append(element);
   const short = title.split(",")[0];
-  document.querySelector("nav ul").append(make("li", {}, make("a", { href: `#${id}` }, short)));
+  document.querySelector("nav ul").append(make("li", {}, make("a", { href: `#${id}`, onclick: () => (part.open = true) }, short)));
   return element;
 }
 
@@ -63,11 +66,12 @@ function componentSection(report, page) {
   const { explained, on, stability, count } = report.components;
   const scale = { low: -largest(page.components), high: largest(page.components), signed: true };
   const figures = [];
-  const extra = (values) => (page.kind === "volume" ? { at: page.view.peak(values) } : {});
+  const extra = (values, j) => (page.kind === "volume" ? { at: page.view.peak(values) } : page.errors ? { errors: rowOf(page.errors, j, page.d) } : {});
   if (page.mean) {
     const [low, high] = quantiles(page.mean, [0, 1]);
     const range = { low, high: high > low ? high : low + 1, signed: false };
-    figures.push(picture(page, "The mean", [make("strong", {}, "Mean")], (canvas) => page.view.paint(canvas, page.mean, range)));
+    const caption = [make("strong", {}, "Mean"), ...(page.flat ? [] : [make("br"), ramp(range, "")])];
+    figures.push(picture(page, "The mean", caption, (canvas) => page.view.paint(canvas, page.mean, range)));
   }
   for (let j = 0; j < page.shown; j++) {
     const values = rowOf(page.components, j, page.d);
@@ -75,11 +79,12 @@ function componentSection(report, page) {
     if (on) remarks.push(`on in ${percent(on[j], 0)}`);
     if (stability) remarks.push(`stability ${stability[j].toFixed(2)}`);
     const caption = [make("strong", {}, `Component ${j}`), ...remarks.flatMap((text) => [make("br"), make("span", { class: "remark" }, text)])];
-    figures.push(picture(page, `Component ${j}: ${remarks.join(", ")}`, caption, (canvas) => page.view.paint(canvas, values, scale, extra(values))));
+    figures.push(picture(page, `Component ${j}: ${remarks.join(", ")}`, caption, (canvas) => page.view.paint(canvas, values, scale, extra(values, j))));
   }
   const lead = page.shown < count ? `The first ${page.shown} of ${count} components, by the variance that they explain.` : `By the share of the variance that they explain${on ? "; and the share of rows in which they are on" : ""}.`;
   const turning = page.kind === "mesh" ? "Drag, or focus and use the arrow keys, to turn all meshes; double-click to turn them back." : page.kind === "volume" ? "Three slices through the largest value of each." : "";
-  const legend = page.kind === "lines" ? key() : make("p", { class: "key" }, ramp(scale, ""), turning);
+  const table = page.kind === "table" ? `${page.d > TOP ? `The ${TOP} columns with the largest values of each. ` : ""}${page.errors ? "Lines are standard errors." : ""}` : "";
+  const legend = page.flat ? key(table) : make("p", { class: "key" }, ramp(scale, ""), turning);
   section("components", "Components", lead, legend, ...limited(make("div", { class: `gallery ${page.kind}` }), figures, "pictures"));
 }
 
@@ -98,15 +103,47 @@ function coefficientSection(report) {
     key(["", "coefficients"], ["curve", "prior"]), ...limited(make("div", { class: "charts small" }), figures, "components"));
 }
 
+// Coefficients by class: a thin line holds nine tenths of the rows of a class, a thick one half of them, and a dot is their median.
+function classSection(report) {
+  const labels = report.classes;
+  if (!labels.length) return;
+  const grid = make("div");
+  const show = (found) => grid.replaceChildren(...limited(make("div", { class: "charts" }), found.quantiles.map((quantiles, j) => classChart(found, quantiles, j)), "components"));
+  const choice = make("select", { id: "label" }, ...labels.map(({ name }, k) => make("option", { value: k }, name)));
+  choice.addEventListener("change", () => show(labels[Number(choice.value)]));
+  show(labels[0]);
+  section("classes", "Classes, and their coefficients", "The coefficients of the rows of each class: the median, half of them, and nine tenths of them. Per cent: the share of their variance that is between classes.",
+    make("div", { class: "bar-of-tools" }, make("label", {}, "Classes", choice)), grid);
+}
+
+function classChart(found, quantiles, j) {
+  const all = quantiles.flat();
+  const made = chart(`Coefficients of component ${j} by ${found.name}`, [Math.min(...all, 0), Math.max(...all, 0)], [0, found.classes.length], false, { left: 120, levels: false, height: 36 + 20 * found.classes.length });
+  const line = (kind, from, to, y) => made.svg.append(shape("line", { class: kind, x1: made.x(from), x2: made.x(to), y1: y, y2: y }));
+  quantiles.forEach(([p5, p25, p50, p75, p95], k) => {
+    const y = made.y(found.classes.length - k - 0.5);
+    const text = `${found.classes[k]} (${found.sizes[k]})`;
+    made.svg.append(shape("text", { x: made.box.left - 8, y: y + 4, "text-anchor": "end" }, text.length > 20 ? `${text.slice(0, 19)}…` : text));
+    line("range", p5, p95, y);
+    line("half", p25, p75, y);
+    made.svg.append(shape("circle", { class: "middle", cx: made.x(p50), cy: y, r: 3.5 }));
+  });
+  return make("figure", {}, made.svg, make("figcaption", {}, make("strong", {}, `Component ${j}`), make("span", { class: "remark" }, ` ${percent(found.between[j], 0)} between classes`)));
+}
+
+// The scale of numbers about zero: bars and lines have room for all of them and no more, and zero is the middle of colours.
+function scaleAbout(values, flat) {
+  const [low, high] = quantiles(values, flat ? [0, 1] : [0.005, 0.995]);
+  const reach = Math.max(Math.abs(low), Math.abs(high), 0.1);
+  return flat ? { low: Math.min(low, 0), high: Math.max(high, 0, low + 1e-3), signed: true } : { low: -reach, high: reach, signed: true };
+}
+
 function residualSection(report, page) {
   const found = report.residuals;
   const rms = decode(found.rms);
-  const [low, high] = quantiles(rms, [0.005, 0.995]);
-  const reach = Math.max(Math.abs(low - 1), Math.abs(high - 1), 0.1);
-  // 1 is what noise alone gives: it is the middle of the colours
   const about = Float32Array.from(rms, (value) => value - 1);
-  const scale = { low: -reach, high: reach, signed: true };
-  const map = picture(page, "Root mean square of each column's residuals", [make("strong", {}, "Root mean square of each column, less 1 "), make("br"), page.kind === "lines" ? "" : ramp(scale, "")], (canvas) => page.view.paint(canvas, about, scale));
+  const scale = scaleAbout(about, page.flat);
+  const map = picture(page, "Root mean square of each column's residuals", [make("strong", {}, "Root mean square of each column, less 1 "), make("br"), page.flat ? "" : ramp(scale, "")], (canvas) => page.view.paint(canvas, about, scale));
   const made = chart("Standardised residuals, and the normal density", [-5, 5], [0, tops(found.density, [0.42])]);
   bars(made, found.edges, found.density);
   const grid = Array.from({ length: 121 }, (_, k) => -5 + k / 12);

@@ -70,6 +70,105 @@ function lineView(layout) {
   };
 }
 
+// The columns of a table below each other, with their names: those of extra.order, or those with the largest values.
+const TOP = NARROW ? 10 : 20;
+const ROW = 16; // pixels
+
+function topColumns(values, count = TOP) {
+  const all = Array.from(values, (_, k) => k);
+  if (all.length <= count) return all;
+  const size = (k) => (Number.isNaN(values[k]) ? 0 : Math.abs(values[k]));
+  return all.sort((a, b) => size(b) - size(a) || a - b).slice(0, count);
+}
+
+function tableView(layout) {
+  const names = layout.names;
+  const pad = { right: 10, top: 4, bottom: 20 };
+  const left = (width) => Math.min(150, 0.45 * width);
+  const view = {
+    responsive: true,
+    heightOf: (count) => pad.top + pad.bottom + ROW * count,
+    aspect: 300 / (pad.top + pad.bottom + ROW * Math.min(names.length, TOP)),
+    paint(canvas, values, scale, extra = {}) {
+      const order = extra.order || topColumns(values);
+      const density = window.devicePixelRatio || 1;
+      const width = canvas.clientWidth || 300;
+      const height = view.heightOf(order.length);
+      canvas.style.aspectRatio = "auto";
+      canvas.style.height = `${height}px`;
+      resize(canvas, Math.round(width * density), Math.round(height * density));
+      const context = canvas.getContext("2d");
+      context.setTransform(density, 0, 0, density, 0, 0);
+      context.clearRect(0, 0, width, height);
+      const margin = 0.04 * (scale.high - scale.low);
+      const [low, high] = [scale.low - margin, scale.high + margin];
+      const x = (value) => left(width) + ((value - low) / (high - low)) * (width - left(width) - pad.right);
+      tableAxes(context, { low, high, x, height, pad, names: order.map((k) => names[k]), room: left(width) - 8 });
+      order.forEach((k, i) => tableBar(context, i * ROW + pad.top + ROW / 2, x, values[k], scale.signed, extra.errors && extra.errors[k], extra.under && extra.under[k]));
+      canvas.order = order;
+    },
+    locate(x, y, canvas) {
+      const i = Math.floor((y * canvas.clientHeight - pad.top) / ROW);
+      const k = (canvas.order || [])[i];
+      return k === undefined ? null : { index: k, label: names[k] };
+    },
+  };
+  return view;
+}
+
+function tableAxes(context, { low, high, x, height, pad, names, room }) {
+  context.font = "10.5px system-ui, sans-serif";
+  context.strokeStyle = theme.css("--line");
+  context.fillStyle = theme.css("--soft");
+  context.lineWidth = 1;
+  context.textAlign = "center";
+  const levels = ticks(low, high, 3);
+  for (const value of levels) {
+    context.beginPath();
+    context.moveTo(x(value), pad.top);
+    context.lineTo(x(value), height - pad.bottom);
+    context.stroke();
+    context.fillText(tickText(value, levels), x(value), height - 6);
+  }
+  context.fillStyle = theme.css("--ink");
+  context.textAlign = "right";
+  names.forEach((name, i) => context.fillText(fitting(context, name, room), room + 2, i * ROW + pad.top + ROW / 2 + 4));
+}
+
+// The beginning of a text that is not wider than so many pixels.
+function fitting(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let length = Math.min(text.length, 60);
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > room) length -= 1;
+  return `${text.slice(0, length)}…`;
+}
+
+// A bar from zero for what is added or taken away, with its error; a dot for data, with another one beneath.
+function tableBar(context, y, x, value, signed, error, under) {
+  const dot = (at, colour, radius) => {
+    context.fillStyle = colour;
+    context.beginPath();
+    context.arc(x(at), y, radius, 0, 2 * Math.PI);
+    context.fill();
+  };
+  if (under !== undefined && under !== null && !Number.isNaN(under)) dot(under, theme.css("--missing"), 5);
+  if (Number.isNaN(value)) return;
+  if (!signed) {
+    dot(value, theme.css("--accent"), 3);
+    return;
+  }
+  context.fillStyle = theme.css(value < 0 ? "--accent" : "--curve");
+  context.globalAlpha = 0.75;
+  context.fillRect(Math.min(x(0), x(value)), y - 5, Math.abs(x(value) - x(0)), 10);
+  context.globalAlpha = 1;
+  if (error === undefined || Number.isNaN(error)) return;
+  context.strokeStyle = theme.css("--ink");
+  context.beginPath();
+  context.moveTo(x(value - error), y);
+  context.lineTo(x(value + error), y);
+  context.stroke();
+}
+
 function lineAxes(context, { width, height, pad, low, high, y, place, names, few }) {
   context.font = "10px system-ui, sans-serif";
   context.fillStyle = theme.css("--soft");
