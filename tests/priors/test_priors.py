@@ -250,8 +250,8 @@ def test_uniforms_of_two_keys_are_those_of_each(dtype, a_key_per_row):
 
 
 QUIET = """
-import jax, jax.numpy as jnp
-from noisyica import priors
+import jax, jax.numpy as jnp, numpy as np
+from noisyica import Model, priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
 from noisyica.posterior.parameters import Parameters, channel
@@ -269,6 +269,9 @@ for name in ("te", "teoff"):
 with double_precision():
     for name in priors.TABLE:
         to_numpy(priors.get(name)).variance()
+    for name in ("eg", "ebg"):
+        model = Model(np.ones((3, 2)), prior=name)
+        model.log_likelihood(np.ones((2, 3)), n_particles=2)
 print("compiled")
 """
 

@@ -2,7 +2,11 @@
 
 ===================  ===============================================================================
 ``parameters``       :class:`Parameters`, and what rows say of their coefficients given these
-``chains``           Markov chains of the coefficients
+``propagation``      a normal approximation of the posterior, by expectation propagation
+``sequential``       joint draws of independent coefficients with importance weights
+``signs``            the same for signs times one scale per row
+``annealing``        importance weights by annealing, for any prior
+``chains``           Markov chains of the coefficients, and their posterior mean
 ``draws``            :class:`Posterior`: draws, their summaries and diagnostics
 ``modes``            the most probable coefficients
 ``offsets``          the random offsets of rows given their coefficients

@@ -63,7 +63,7 @@ def target(parameters: Parameters, block: Block) -> Target:
 
 def wide_sites(prior: Any, seen: Target) -> Sites:
     """Return sites that have the mean and the variance of the prior."""
-    # behind a barrier: XLA's algebraic simplifier does not come to an end with constants in some laws
+    # behind a barrier: with constants in some laws XLA's algebraic simplifier comes to no end
     zero = lax.optimization_barrier(jnp.zeros_like(seen.c))
     mean, variance = _moments(prior, zero, zero)
     known = jnp.isfinite(mean) & jnp.isfinite(variance) & (variance > 0)
