@@ -14,6 +14,7 @@ from noisyica.data import storage
 from noisyica.engine import algorithms, outcome, saving
 from noisyica.model import Model, RandomState
 from noisyica.posterior.standard_errors import standard_errors
+from noisyica.posterior.units import in_standard_units
 from noisyica.priors import Prior
 
 Self = TypeVar("Self", bound="Fitted")
@@ -89,10 +90,11 @@ class Fitted:
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior == "normal" and algorithms.get(self.algorithm).stochastic
-        parameters = self.model_.parameters()
-        self.standard_errors_ = standard_errors(
-            parameters, X, weight, self._free_mean, hidden, verbose=bool(self.verbose)
+        parameters, rows, unit = in_standard_units(self.model_.parameters(), X)
+        errors = standard_errors(
+            parameters, rows, weight, self._free_mean, hidden, verbose=bool(self.verbose)
         )
+        self.standard_errors_ = _in_units_of_x(errors, unit)
         return self.standard_errors_
 
     @property
@@ -198,6 +200,12 @@ class Fitted:
         new = cls(**settings)
         new.__dict__.update(attributes)
         return new
+
+
+def _in_units_of_x(errors: dict[str, np.ndarray], unit: float) -> dict[str, np.ndarray]:
+    """Return standard errors that were computed for x in units of ``unit``, in the units of x."""
+    powers = {"components": 1, "mixing": 1, "mean": 1, "offset_scale": 1, "noise_variance": 2}
+    return {name: value * unit ** powers.get(name, 0) for name, value in errors.items()}
 
 
 def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:

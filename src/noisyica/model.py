@@ -18,6 +18,7 @@ from noisyica.posterior import chains, evidence
 from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.units import in_standard_units
 from noisyica.priors import DENSITY, MODE, Prior
 from noisyica.rows.source import check_observed
 
@@ -167,7 +168,7 @@ class Model:
         if sampler not in ("gibbs", "metropolis"):
             raise ValueError(f"sampler must be 'gibbs' or 'metropolis'; got {sampler!r}.")
         options = (int(n_draws), n_warmup, thin, sampler, _seed(random_state), verbose)
-        return chains.posterior_sample(self.parameters(), X, *options)
+        return chains.posterior_sample(*in_standard_units(self.parameters(), X)[:2], *options)
 
     def posterior(
         self,
@@ -224,7 +225,7 @@ class Model:
         X = self.check(X)
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
         options = (int(n_draws), n_warmup, _seed(random_state), verbose)
-        return chains.posterior_mean(self.parameters(), X, *options)
+        return chains.posterior_mean(*in_standard_units(self.parameters(), X)[:2], *options)
 
     @double_precision()
     def map(self, X: Any, return_offset: bool = False, verbose: bool = True) -> Any:
@@ -252,8 +253,9 @@ class Model:
         >>> print(model.map([[1.04, 0.1, -2.08]]).round(2))
         [[ 1.  0. -2.]]
         """
-        beta, offset = most_probable(self.parameters(), self.check(X), verbose)
-        return (beta, offset) if return_offset else beta
+        theta, rows, unit = in_standard_units(self.parameters(), self.check(X))
+        beta, offset = most_probable(theta, rows, verbose)
+        return (beta, offset * unit) if return_offset else beta
 
     @double_precision()
     def map_objective(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
@@ -317,11 +319,14 @@ class Model:
                 "The standard error comes from the particles' spread: take n_particles of at "
                 "least 2."
             )
+        theta, rows, unit = in_standard_units(self.parameters(), X)
         if evidence.by_enumeration(self.prior, self.mixing.shape[1], X, method):
-            value = evidence.exact_log_likelihood(self.parameters(), X, verbose)
-            return (value, np.zeros(len(X))) if return_std else value
-        options = (n_temperatures, n_particles, _seed(random_state), verbose)
-        value, error = evidence.annealed_log_likelihood(self.parameters(), X, *options)
+            value = evidence.exact_log_likelihood(theta, rows, verbose)
+            error = np.zeros(len(X))
+        else:
+            options = (n_temperatures, n_particles, _seed(random_state), verbose)
+            value, error = evidence.annealed_log_likelihood(theta, rows, *options)
+        value = value - (~np.isnan(X)).sum(1) * np.log(unit)
         return (value, error) if return_std else value
 
     # -------------------------------------------------------------------------------- common to all
@@ -346,7 +351,7 @@ class Model:
         return X - self.mean - offset[:, None] - beta @ self.mixing.T, beta, offset
 
     def parameters(self) -> Parameters:
-        """Return the parameters as the engine takes them."""
+        """Return the parameters, in the units of x."""
         values: Any = (self.mixing, self.mean, self.noise_variance, self.prior)
         return cast(Parameters(*values), float)
 

@@ -76,7 +76,7 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     A, mean, noise, learnt, _ = values
     if not (settings.warm_start and len(A) == task.rows.d and A.shape[1] <= p):
         return []
-    A, mean, noise = A / unit, (mean - task.rows.centre) / unit, np.asarray(noise) / unit**2
+    A, mean, noise = A / unit, (mean - task.rows.centre) / unit, np.asarray(noise) / unit / unit
     if not task.plan.free_mean:
         mean = np.zeros_like(mean)
     if not task.plan.diagonal:

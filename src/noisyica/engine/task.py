@@ -16,7 +16,8 @@ from noisyica.engine.state import Constants, Plan, Schedule
 from noisyica.posterior.enumeration import count_states
 from noisyica.posterior.evidence import annealed_log_likelihood, exact_log_likelihood
 from noisyica.posterior.parameters import Parameters
-from noisyica.priors import Prior
+from noisyica.posterior.units import check_range, in_units
+from noisyica.priors import LEAST_SCALE, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks
 from noisyica.rows.scaling import Summary
@@ -67,14 +68,9 @@ class Task(NamedTuple):
 
     def in_units_of_x(self, parameters: Parameters) -> Parameters:
         """Return the parameters in the units of X."""
-        values: Any = to_numpy(parameters)
-        A, mean, sigma2, prior, _ = values
-        unit = self.rows.unit
-        # squares of tiny units underflow
-        noise = np.maximum(sigma2 * unit**2, np.finfo(float).tiny)
-        centre = self.rows.centre + mean * unit
-        converted: Any = (A * unit, centre, noise, prior.rescaled(1 / unit))
-        return Parameters(*converted)
+        converted = in_units(parameters, 1 / self.rows.unit)
+        mean: Any = self.rows.centre + converted.mean
+        return converted._replace(mean=mean)
 
 
 # the seed that Model.log_likelihood makes of its random_state=0
@@ -88,9 +84,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         prior = prior.shifted()
     free_mean = settings.mean == "free" and not prior.has_offset
     rows, summary = rows.centred(free_mean)
-    if settings.mean == "offset" and not prior.has_offset:
-        prior = priors.Offset(prior, max(summary.offset, 1e-300))
-    prior = to_numpy(prior).rescaled(rows.unit)
+    check_range(rows.unit, "The entries of X")
+    prior = _in_units_of_rows(settings, prior, rows, summary)
     rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
     key = jax.random.key(rng.randint(2**31 - 1))
     all_rows = _all_rows(rows)
@@ -107,7 +102,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         summary=summary,
         blocks=blocks,
         sample=_sample(rows, all_rows, resampled, rng),
-        scored=rows.chosen(scored),
+        # rounded, since random numbers are a hash of a row: the unit of X must not decide a fit
+        scored=rows.chosen(scored).astype(np.float32).astype(float),
         prior=prior,
         p=p,
         plan=plan,
@@ -115,6 +111,23 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         key=key,
         rng=rng,
     )
+
+
+def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Summary) -> Prior:
+    """Return the prior for rows in their unit, its offset, if there is one, as the settings say."""
+    size = max(summary.offset, LEAST_SCALE * rows.unit)
+    if settings.mean == "offset" and not prior.has_offset:
+        prior = priors.Offset(prior, size)
+    elif prior.begins_with_rows:
+        prior = prior.rescaled(float(np.asarray(prior.offset_scale)) / size)
+    prior = to_numpy(prior).rescaled(rows.unit)
+    ratio = float(np.asarray(prior.offset_scale))
+    if prior.has_offset and not LEAST_SCALE <= ratio <= 1 / LEAST_SCALE:
+        raise ValueError(
+            f"The prior's offset_scale is {ratio:.3g} times the root mean square of X: it has the "
+            "units of X. Leave it out to have it learnt, or rescale it."
+        )
+    return prior
 
 
 def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:

@@ -2,6 +2,7 @@
 
 ===================  ===============================================================================
 ``parameters``       :class:`Parameters`, and what rows say of their coefficients given these
+``units``            the unit in which posteriors are computed
 ``chains``           Markov chains of the coefficients
 ``draws``            :class:`Posterior`: draws, their summaries and diagnostics
 ``modes``            the most probable coefficients

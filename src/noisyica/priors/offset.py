@@ -18,6 +18,11 @@ from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytr
 Array = jax.Array
 OffsetType = TypeVar("OffsetType", bound="Offset")
 
+LEAST_SCALE = 1e-10
+"""The minimum scale that is learnt, in units of the rows' root mean square.
+
+Smaller offsets are lost in the rounding of single precision, and the inverse of their scale's
+square has to stay within its range."""
 MEAN_FIELD_ROUNDS = 3
 """The number of times that the mean field and the mean offset are computed in turn."""
 
@@ -211,7 +216,7 @@ class Offset(Prior):
 
     def mstep(self: OffsetType, statistics: Any) -> OffsetType:
         inner, size, count = statistics
-        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
+        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, LEAST_SCALE))
 
     def expansion(self, latent: OffsetState, weight: Array) -> Any:
         return self.prior.expansion(latent.inner, weight)

@@ -49,7 +49,8 @@ class Rows:
         refuse_unobserved("rows", empty)
         refuse_unobserved("columns", np.flatnonzero(summary.observed == 0))
         unit = summary.deviation if free_mean else summary.root_mean_square
-        if not summary.varies or unit < 1e-13 * summary.largest:
+        largest = np.max(summary.largest, where=summary.varies, initial=0.0)
+        if not summary.varies.any() or unit < 1e-13 * largest:
             raise ValueError(
                 "X is constant: all its rows are the same, so there is nothing to decompose."
             )
@@ -117,6 +118,19 @@ class Rows:
         rows -= self.centre
         rows /= self.unit
         return rows
+
+
+class InUnits:
+    """Rows of X in another unit, a power of two, as they are read: X itself is not copied."""
+
+    def __init__(self, X: np.ndarray, unit: float) -> None:
+        self._X, self._unit, self.shape = X, unit, X.shape
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.asarray(self._X[rows], np.float64) / self._unit
 
 
 def release(X: Any) -> None:
