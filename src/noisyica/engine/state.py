@@ -66,7 +66,7 @@ class Constants(NamedTuple):
     """Numbers that are fixed during a run; the compiled code serves for any values of them."""
 
     total_weight: Any  # the sum of the rows' weights: how many rows they count for
-    floor: Any  # the minimum noise variance that can be told from rounding
+    floor: Any  # the minimum noise variance: () or, for diagonal noise, (d,)
     schedule: Schedule
 
 

@@ -34,6 +34,20 @@ With few states that takes less time to compile and to run than annealing."""
 ROUNDING = {"float32": 1e-7, "float64": 1e-13}
 """The minimum noise variance that can be told from rounding, as a share of x's mean square."""
 
+LEAST_OWN_NOISE = 1e-4
+"""The minimum noise variance of a column with noise of its own, as a share of its mean square.
+
+The likelihood grows without bound, or nearly, where a component takes a single column over and that
+column's noise runs to zero (a Heywood case): it says nothing of the data. The bound is that of a
+measurement with an error of a hundredth of its spread, below what most columns can claim, and fifty
+times below the bound that is usual in factor analysis (0.005). Sampling gets slow as the noise goes
+to zero, in proportion to the inverse of this."""
+
+LEAST_COLUMN = 1e-34
+"""The minimum noise variance of any column, as a share of x's mean square.
+
+Its inverse has to stay within the range of single precision."""
+
 
 class Task(NamedTuple):
     """The rows, in units of their root mean square, and what was decided before learning begins."""
@@ -107,7 +121,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         prior=prior,
         p=p,
         plan=plan,
-        constants=_constants(settings, plan, rows, blocks),
+        constants=_constants(settings, plan, rows, _least_noise(plan, p, rows, summary, blocks)),
         key=key,
         rng=rng,
     )
@@ -145,16 +159,32 @@ def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
     )
 
 
-def _constants(settings: Settings, plan: Plan, rows: Rows, blocks: Block) -> Constants:
+def _constants(settings: Settings, plan: Plan, rows: Rows, least_noise: np.ndarray) -> Constants:
     """Return the numbers that are fixed during a run."""
-    mean_square = float(np.asarray(blocks.sum_xx).sum()) / (rows.n * rows.d)
     burn_in = round(settings.burn_in * settings.max_iter)
     draws = number_of_draws(settings) if plan.algorithm.several_draws else (1, 1)
     return Constants(
         total_weight=np.asarray(rows.total_weight),
-        floor=np.asarray(max(ROUNDING[settings.dtype] * mean_square, 1e-300)),
+        floor=least_noise,
         schedule=Schedule(burn_in, float(settings.kappa), draws, settings.max_iter),
     )
+
+
+def _least_noise(plan: Plan, p: int, rows: Rows, summary: Summary, blocks: Block) -> np.ndarray:
+    """Return the minimum noise variance: that of all columns, or of each where they have their own.
+
+    EM at the mode needs the bound on noise of its own where there are more components than columns,
+    since these then fit any row.
+    """
+    of_columns = np.asarray(blocks.sum_xx).sum(0) / rows.n / summary.observed
+    mean_square = of_columns.mean()
+    if not plan.diagonal:
+        unbounded = plan.algorithm.at_mode and p > rows.d
+        share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
+        return np.asarray(share * mean_square)
+    own = np.maximum(LEAST_OWN_NOISE * of_columns, LEAST_COLUMN * mean_square)
+    # a constant column says nothing of its noise: it gets as little as can be told from rounding
+    return np.where(of_columns > 0, own, ROUNDING[plan.dtype] * mean_square)
 
 
 def _all_rows(rows: Rows) -> np.ndarray | None:

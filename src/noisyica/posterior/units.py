@@ -9,14 +9,17 @@ import numpy as np
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
 from noisyica.posterior.parameters import Parameters
+from noisyica.priors import LEAST_SCALE
 from noisyica.rows.source import InUnits
 
 RANGE = 1e140
 """The largest size of rows, and the inverse of the smallest: their squares are within range."""
-LEAST_RATIO = 1e-16
-"""The minimum ratio of the noise's standard deviation, or an offset's scale, to the size of rows.
+LEAST_RATIO = 1e-10
+"""The minimum ratio of a column's noise, its standard deviation, to what the components give it.
 
 With less, the sampler would compute beyond the range of single precision."""
+MOST_DEVIATIONS = 1e17
+"""The maximum number of standard deviations of the noise that rows may be away from the mean."""
 
 
 @double_precision()
@@ -28,7 +31,9 @@ def in_standard_units(parameters: Parameters, X: np.ndarray) -> tuple[Parameters
     of its entries.
     """
     unit = _unit(parameters)
-    return cast(in_units(parameters, unit), float), InUnits(X, unit), unit
+    theta = cast(in_units(parameters, unit), float)
+    most = MOST_DEVIATIONS * np.sqrt(np.broadcast_to(theta.sigma2, theta.mean.shape))
+    return theta, InUnits(X, unit, np.asarray(theta.mean), most), unit
 
 
 def in_units(parameters: Parameters, unit: float) -> Parameters:
@@ -56,12 +61,18 @@ def _unit(parameters: Parameters) -> float:
     """Return the power of two that is nearest to the size of the rows of a model."""
     values: Any = to_numpy(parameters)
     noise, offset = np.sqrt(values.sigma2), np.asarray(values.prior.offset_scale)
-    size = float(max(np.abs(values.A).max(initial=0.0), noise.max(), offset.max()))
+    signal = np.abs(values.A).max(1, initial=0.0) + offset
+    size = float(max(signal.max(), noise.max()))
     check_range(size, "The rows of this model")
-    least = float(min(noise.min(), offset.min() if values.prior.has_offset else np.inf))
-    if least < LEAST_RATIO * size:
+    ratio = float((noise / np.where(signal > 0, signal, noise)).min())
+    if ratio < LEAST_RATIO:
         raise ValueError(
-            f"The noise's standard deviation, or the scale of the offset, is {least:.3g}: beside "
-            f"rows of size {size:.3g} this is beyond the precision of what is computed here."
+            f"The noise is too small: its standard deviation is {ratio:.3g} times what the "
+            f"components give some column, and cannot be told from zero below {LEAST_RATIO:g}."
+        )
+    if values.prior.has_offset and offset < LEAST_SCALE * size:
+        raise ValueError(
+            f"offset_scale={offset:.3g} is too small beside rows of size {size:.3g}: it has their "
+            "units."
         )
     return float(2.0 ** np.round(np.log2(size)))

@@ -121,16 +121,29 @@ class Rows:
 
 
 class InUnits:
-    """Rows of X in another unit, a power of two, as they are read: X itself is not copied."""
+    """Rows of X in another unit, a power of two, as they are read: X itself is not copied.
 
-    def __init__(self, X: np.ndarray, unit: float) -> None:
-        self._X, self._unit, self.shape = X, unit, X.shape
+    Entries farther than ``most`` (d,) from ``centre`` (d,), both in that unit, are refused.
+    """
+
+    def __init__(self, X: np.ndarray, unit: float, centre: np.ndarray, most: np.ndarray) -> None:
+        self._X, self._unit, self._centre, self._most = X, unit, centre, most
+        self.shape = X.shape
 
     def __len__(self) -> int:
         return len(self._X)
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        return np.asarray(self._X[rows], np.float64) / self._unit
+        with np.errstate(over="ignore"):
+            values = np.asarray(self._X[rows], np.float64) / self._unit
+        far = (np.abs(values - self._centre) > self._most).any(0)
+        if far.any():
+            raise ValueError(
+                f"X has entries in column {int(np.argmax(far))} that are too far from what the "
+                "model knows to compute with: are they in the units of the data that it was "
+                "learnt from?"
+            )
+        return values
 
 
 def release(X: Any) -> None:
