@@ -19,6 +19,7 @@ from noisyica.engine import outcome
 from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.checkpoint import Checkpoint, identity
 from noisyica.engine.convergence import similarity
+from noisyica.engine.doubts import doubts
 from noisyica.engine.loop import learn
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
@@ -259,13 +260,14 @@ class NoisyICA(
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
                     if watch.take_note(runs):
                         break
-        self._keep(task, watch)
-        self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself)
+        said = self._keep(task, watch)
+        self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself, said)
 
-    def _keep(self, task: Task, watch: Watch) -> None:
+    def _keep(self, task: Task, watch: Watch) -> list[str]:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
 
         All are replaced at the end, so that an error on the way leaves the earlier fit as it was.
+        Return what is doubtful about the fit.
         """
         best = best_run(watch.runs, task.score) if len(watch.runs) > 1 else 0
         automatic = self.n_components == "auto"
@@ -279,14 +281,18 @@ class NoisyICA(
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is
+        names = getattr(self, "feature_names_in_", None)
+        return doubts(task, watch.runs[best], len(self.components_), names)
 
-    def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool) -> None:
-        """Raise KeyboardInterrupt if the fit was interrupted; warn if it was still moving."""
+    def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool, said: list[str]) -> None:
+        """Raise KeyboardInterrupt if the fit was interrupted; warn of what is doubtful about it."""
         if interrupted:
             raise KeyboardInterrupt(
                 f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator "
                 "has what was learnt."
             )
+        for text in said:
+            warnings.warn(text, UserWarning, stacklevel=5)
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter
         if self.tol > 0 and stops_by_itself and unfinished and self.max_iter > 200:
             warnings.warn(

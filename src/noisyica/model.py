@@ -168,7 +168,8 @@ class Model:
         if sampler not in ("gibbs", "metropolis"):
             raise ValueError(f"sampler must be 'gibbs' or 'metropolis'; got {sampler!r}.")
         options = (int(n_draws), n_warmup, thin, sampler, _seed(random_state), verbose)
-        return chains.posterior_sample(*in_standard_units(self.parameters(), X)[:2], *options)
+        theta, rows, _ = in_standard_units(self.parameters(), X)
+        return chains.posterior_sample(theta, rows, *options)
 
     def posterior(
         self,
@@ -225,7 +226,8 @@ class Model:
         X = self.check(X)
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
         options = (int(n_draws), n_warmup, _seed(random_state), verbose)
-        return chains.posterior_mean(*in_standard_units(self.parameters(), X)[:2], *options)
+        theta, rows, _ = in_standard_units(self.parameters(), X)
+        return chains.posterior_mean(theta, rows, *options)
 
     @double_precision()
     def map(self, X: Any, return_offset: bool = False, verbose: bool = True) -> Any:
@@ -321,8 +323,7 @@ class Model:
             )
         theta, rows, unit = in_standard_units(self.parameters(), X)
         if evidence.by_enumeration(self.prior, self.mixing.shape[1], X, method):
-            value = evidence.exact_log_likelihood(theta, rows, verbose)
-            error = np.zeros(len(X))
+            value, error = evidence.exact_log_likelihood(theta, rows, verbose), np.zeros(len(X))
         else:
             options = (n_temperatures, n_particles, _seed(random_state), verbose)
             value, error = evidence.annealed_log_likelihood(theta, rows, *options)

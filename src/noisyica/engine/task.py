@@ -20,6 +20,7 @@ from noisyica.posterior.units import check_range, in_units
 from noisyica.priors import LEAST_SCALE, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks
+from noisyica.rows.dimension import Dimension, dimension
 from noisyica.rows.scaling import Summary
 from noisyica.rows.source import Rows
 
@@ -59,6 +60,7 @@ class Task(NamedTuple):
     scored: np.ndarray  # the rows by whose likelihood starts and runs are compared
     prior: Prior
     p: int
+    with_own_noise: int | None  # how many components there would be with diagonal noise, if fewer
     plan: Plan
     constants: Constants
     key: jax.Array
@@ -103,7 +105,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
     key = jax.random.key(rng.randint(2**31 - 1))
     all_rows = _all_rows(rows)
-    p = _number_of_components(settings, rows, summary, all_rows)
+    found = _dimension(settings, rows, summary, all_rows)
+    p = found.p
     share = rows.share
     resampled = None if share is None else rng.choice(rows.n, min(rows.n, starts.MAX_ROWS), p=share)
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
@@ -120,6 +123,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         scored=rows.chosen(scored).astype(np.float32).astype(float),
         prior=prior,
         p=p,
+        with_own_noise=found.own_noise,
         plan=plan,
         constants=_constants(settings, plan, rows, _least_noise(plan, p, rows, summary, blocks)),
         key=key,
@@ -210,16 +214,10 @@ def _sample(
     return starts.fill(rows.chosen(resampled))
 
 
-def _number_of_components(
+def _dimension(
     settings: Settings, rows: Rows, summary: Summary, all_rows: np.ndarray | None
-) -> int:
+) -> Dimension:
     """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
-        return int(settings.n_components)
-    if all_rows is not None:
-        return starts.count_above_noise(starts.principal(all_rows)[0], *all_rows.shape)
-    if summary.missing or rows.d > starts.MAX_COLUMNS:
-        numbers = np.random.RandomState(0).choice(rows.n, starts.MAX_ROWS, replace=False)
-        some_rows = starts.fill(rows.chosen(numbers))
-        return starts.count_above_noise(starts.principal(some_rows)[0], *some_rows.shape)
-    return starts.count_above_noise(starts.principal_variances(rows), rows.n, rows.d)
+        return Dimension(int(settings.n_components))
+    return dimension(rows, all_rows, summary.missing, settings.noise == "diagonal")
