@@ -354,7 +354,7 @@ class Model:
     def parameters(self) -> Parameters:
         """Return the parameters, in the units of x."""
         values: Any = (self.mixing, self.mean, self.noise_variance, self.prior)
-        return cast(Parameters(*values), float)
+        return to_numpy(Parameters(*values))
 
     def check(self, X: Any) -> np.ndarray:
         """Return X as an array of rows of this model, or raise an error that says what is wrong."""

@@ -57,7 +57,7 @@ def _statistics_and_drift(
         count = jnp.ones(())
         draw = draw_mixing(jax.random.key(0), statistics, parameters, count, plan.free_mean)
         statistics = statistics._replace(mixing=draw[1])
-    return statistics, drift(statistics)
+    return statistics, drift(statistics, parameters, plan.free_mean)
 
 
 _statistics = jax.jit(_statistics_and_drift, static_argnames="plan")  # jit remembers the shapes

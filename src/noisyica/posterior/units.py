@@ -64,11 +64,10 @@ def _unit(parameters: Parameters) -> float:
     signal = np.abs(values.A).max(1, initial=0.0) + offset
     size = float(max(signal.max(), noise.max()))
     check_range(size, "The rows of this model")
-    ratio = float((noise / np.where(signal > 0, signal, noise)).min())
-    if ratio < LEAST_RATIO:
+    if (noise < LEAST_RATIO * signal).any():
         raise ValueError(
-            f"The noise is too small: its standard deviation is {ratio:.3g} times what the "
-            f"components give some column, and cannot be told from zero below {LEAST_RATIO:g}."
+            "The noise is too small: in some column its standard deviation is less than "
+            f"{LEAST_RATIO:g} times what the components give, and cannot be told from zero."
         )
     if values.prior.has_offset and offset < LEAST_SCALE * size:
         raise ValueError(
