@@ -302,3 +302,21 @@ def test_threads_do_not_change_the_result():
 def test_dtype_float64_agrees(data):
     ica = NoisyICA(3, max_iter=200, tol=0, dtype="float64", random_state=0).fit(data[1])
     assert matched_cosine(data[0].mixing, ica.mixing_) > 0.99
+
+
+def test_a_refit_that_fails_leaves_the_estimator_as_it_was(data):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(data[1][:60, :4], columns=list("abcd"))
+    ica = NoisyICA(2, max_iter=5, tol=0, random_state=0).fit(X)
+    for wrong in (np.zeros((20, 7)), X.rename(columns={"a": "other"}) * 0):
+        with pytest.raises(ValueError, match="zero"):
+            ica.fit(wrong)
+        assert ica.n_features_in_ == 4
+        assert list(ica.feature_names_in_) == list("abcd")
+        assert ica.transform(X).shape == (60, 2)
+
+
+def test_a_seed_that_is_none_is_refused(data):
+    for wrong in (-1, 2**40, 1.5, "seed"):
+        with pytest.raises(ValueError, match="random_state must be"):
+            NoisyICA(2, random_state=wrong).fit(data[1])

@@ -236,6 +236,19 @@ class NoisyICA(
     @double_precision()
     def _fit(self, X: Any, sample_weight: Any) -> None:
         """Learn the components, and leave the checkpoint, if there is one."""
+        before = dict(self.__dict__)
+        try:
+            self._learn(X, sample_weight)
+        except BaseException:
+            # checks of X come first, and say of which columns it is: they are the last fit's still
+            if self.__sklearn_is_fitted__() and self.components_ is before.get("components_"):
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+                    self.__dict__ |= {name: before[name]} if name in before else {}
+            raise
+
+    def _learn(self, X: Any, sample_weight: Any) -> None:
+        """Check the settings and X, learn, and keep what was learnt."""
         check_settings(self)
         X = validate_data(
             self,
@@ -292,14 +305,14 @@ class NoisyICA(
                 "has what was learnt."
             )
         for text in said:
-            warnings.warn(text, UserWarning, stacklevel=5)
+            warnings.warn(text, UserWarning, stacklevel=6)
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter
         if self.tol > 0 and stops_by_itself and unfinished and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise "
                 "max_iter, or look at history_.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:

@@ -7,6 +7,7 @@ import pytest
 
 from noisyica import Model, NoisyICA, priors
 from noisyica.posterior.offsets import offsets
+from tests.tools import some_slow
 
 N, D, P = 60, 5, 2
 FAR = (1e-30, 1e30)
@@ -68,7 +69,7 @@ SETTINGS = [
         if (mean != "shift" or p in WITH_LOCATION) and (mean != "offset" or p != "teoff")
     ),
     pytest.param({"mean": "shift", "noise": "diagonal"}, id="bg-shift-diagonal"),
-    pytest.param({"mean": "offset", "noise": "diagonal"}, id="bg-offset-diagonal"),
+    marked({"prior": "bg", "mean": "offset", "noise": "diagonal"}, False),
     *(
         pytest.param({"algorithm": name, "mixing_prior": None}, id=f"bg-{name}")
         for name in ("saem", "mcem", "em", "sem")
@@ -93,7 +94,7 @@ def test_fits_do_not_depend_on_units(settings):
     np.testing.assert_allclose(scores, usual.score_samples(X[:9]), atol=1e-9)
 
 
-@pytest.mark.parametrize("prior", ["bg", "teoff"])
+@pytest.mark.parametrize("prior", some_slow(["bg", "teoff"], "teoff"))
 def test_all_that_is_asked_of_a_fit_has_the_units_of_x(prior, tmp_path):
     X = rows(1)
     X[3, 1] = np.nan

@@ -67,6 +67,7 @@ def _start(task: Task, method: str) -> Parameters:
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         A, noise = starts.start(task.sample / size, task.p, task.prior, method, task.rng)
     A, noise = A * np.reshape(size, (-1, 1)), noise * np.square(size)
+    noise = np.maximum(noise, task.constants.floor)
     return task.zeros._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
 
 
