@@ -250,13 +250,14 @@ class NoisyICA(
     def _learn(self, X: Any, sample_weight: Any) -> None:
         """Check the settings and X, learn, and keep what was learnt."""
         check_settings(self)
-        X = validate_data(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-            ensure_all_finite="allow-nan",
-        )
+        with np.errstate(invalid="ignore"):  # a sum of huge numbers, to see if all are finite
+            X = validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+                ensure_all_finite="allow-nan",
+            )
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
         blocks, plan, constants = task.blocks, task.plan, task.constants
         file = self._checkpoint_file(task)
