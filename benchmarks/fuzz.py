@@ -23,8 +23,6 @@ from noisyica import NoisyICA, priors
 from noisyica.priors import to_plain
 
 SHAPES = ((32, 6), (32, 6), (32, 6), (32, 6), (7, 6), (2, 6), (1, 6), (32, 1))
-KINDS = 27
-"""The number of combinations of those settings for which code is compiled."""
 COMPILED = {
     "n_components": (1, 2, 2, 2, 2, "auto", "auto", 8, 40),
     "prior": tuple(priors.TABLE),
@@ -94,9 +92,9 @@ def kinds_of_data(rng: np.random.Generator, n: int, d: int) -> dict[str, Callabl
     }
 
 
-def some_settings(rng: np.random.Generator) -> dict[str, Any]:
+def some_settings(rng: np.random.Generator, kinds: int) -> dict[str, Any]:
     """Return random settings, some of which are not possible."""
-    number = rng.integers(KINDS)
+    number = rng.integers(kinds)
     kind = np.random.default_rng(number)
     settings = {name: values[kind.integers(len(values))] for name, values in COMPILED.items()}
     settings["prior"] = list(priors.TABLE)[number % len(priors.TABLE)]
@@ -145,13 +143,13 @@ def outcome(X: Any, settings: dict[str, Any], weight: Any = None, answers: bool 
     return f"not finite: {', '.join(wrong)}" if wrong else "fitted"
 
 
-def pair(number: int) -> tuple[str, str, dict[str, Any]]:
+def pair(number: int, kinds: int) -> tuple[str, str, dict[str, Any]]:
     """Return how a pair ended, the data's name and the settings."""
     rng = np.random.default_rng(number)
     n, d = SHAPES[rng.integers(len(SHAPES))]
-    kinds = kinds_of_data(rng, n, d)
-    name = str(rng.choice(list(kinds)))
-    X, settings = kinds[name](), some_settings(rng)
+    of_data = kinds_of_data(rng, n, d)
+    name = str(rng.choice(list(of_data)))
+    X, settings = of_data[name](), some_settings(rng, kinds)
     weight = rng.uniform(0, 3, np.shape(X)[0]) if np.ndim(X) and rng.random() < 0.1 else None
     # answers take as long as the fit
     try:
@@ -166,6 +164,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first pair")
+    text = "the number of combinations of those settings for which code is compiled"
+    parser.add_argument("--kinds", type=int, default=27, help=text)
     parser.add_argument("--only", type=int, help="the number of the only pair to try")
     options = parser.parse_args()
     first, count = (options.only, 1) if options.only is not None else (options.seed, options.count)
@@ -176,7 +176,7 @@ def main() -> None:
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", UserWarning)
             warnings.filterwarnings("ignore", module="sklearn")
-            end, name, settings = pair(number)
+            end, name, settings = pair(number, options.kinds)
         if end not in ("fitted", "refused"):
             print(f"{number}: {name}: {end}\n    {settings}", flush=True)
         ends[end if end in ("fitted", "refused") else "FAILED"] += 1
