@@ -180,7 +180,7 @@ def test_use_before_fit():
         lambda X: X[:, :1],
         lambda X: X * 1e-12,
         lambda X: X * 1e12,
-        lambda X: X * 1e-200,
+        lambda X: X * 1e-120,
         lambda X: X + 1e6,  # far from zero
     ],
 )
@@ -194,7 +194,7 @@ def fits_and_transforms(X, prior, init="auto"):
     ica = NoisyICA(2, prior=prior, init=init, max_iter=40, tol=0, random_state=0).fit(X)
     assert np.isfinite(ica.components_).all()
     assert np.isfinite(ica.mean_).all()
-    assert ica.noise_variance_ > 0 or np.abs(X).max() < 1e-150  # its square underflows
+    assert ica.noise_variance_ > 0
     assert np.isfinite(ica.transform(X[:3])).all()
     np.testing.assert_array_equal(X, before)
 
@@ -203,15 +203,6 @@ def fits_and_transforms(X, prior, init="auto"):
 def test_few_rows_in_tiny_units_work_for_other_priors(data, prior):
     for few in (2, 8):
         fits_and_transforms(data[1][:few] * 1e-12, prior, "fastica")
-
-
-@pytest.mark.parametrize("factor", [1e-12, 1e12])
-def test_units_do_not_matter(data, fitted, factor):
-    scaled = NoisyICA(3, max_iter=200, tol=0, random_state=0).fit(data[1] * factor)
-    np.testing.assert_allclose(
-        scaled.components_ / factor, fitted.components_, rtol=0.05, atol=0.05
-    )
-    assert scaled.noise_variance_ / factor**2 == pytest.approx(fitted.noise_variance_, rel=0.02)
 
 
 # -------------------------------------------------------------------------------------------- files
@@ -311,3 +302,21 @@ def test_threads_do_not_change_the_result():
 def test_dtype_float64_agrees(data):
     ica = NoisyICA(3, max_iter=200, tol=0, dtype="float64", random_state=0).fit(data[1])
     assert matched_cosine(data[0].mixing, ica.mixing_) > 0.99
+
+
+def test_a_refit_that_fails_leaves_the_estimator_as_it_was(data):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(data[1][:60, :4], columns=list("abcd"))
+    ica = NoisyICA(2, max_iter=5, tol=0, random_state=0).fit(X)
+    for wrong in (np.zeros((20, 7)), X.rename(columns={"a": "other"}) * 0):
+        with pytest.raises(ValueError, match="zero"):
+            ica.fit(wrong)
+        assert ica.n_features_in_ == 4
+        assert list(ica.feature_names_in_) == list("abcd")
+        assert ica.transform(X).shape == (60, 2)
+
+
+def test_a_seed_that_is_none_is_refused(data):
+    for wrong in (-1, 2**40, 1.5, "seed"):
+        with pytest.raises(ValueError, match="random_state must be"):
+            NoisyICA(2, random_state=wrong).fit(data[1])

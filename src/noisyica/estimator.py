@@ -15,10 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from noisyica._jax.precision import double_precision
+from noisyica.arguments import RandomState
 from noisyica.engine import outcome
 from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.checkpoint import Checkpoint, identity
 from noisyica.engine.convergence import similarity
+from noisyica.engine.doubts import doubts
 from noisyica.engine.loop import learn
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
@@ -28,7 +30,7 @@ from noisyica.engine.task import Task, prepare
 from noisyica.engine.watch import Watch
 from noisyica.fitted import Fitted, checked_weight
 from noisyica.laws import Law
-from noisyica.model import Model, RandomState
+from noisyica.model import Model
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Prior
 from noisyica.rows.numbers import plain_numbers
@@ -238,14 +240,28 @@ class NoisyICA(
     @double_precision()
     def _fit(self, X: Any, sample_weight: Any) -> None:
         """Learn the components, and leave the checkpoint, if there is one."""
+        before = dict(self.__dict__)
+        try:
+            self._learn(X, sample_weight)
+        except BaseException:
+            # checks of X come first, and say of which columns it is: they are the last fit's still
+            if self.__sklearn_is_fitted__() and self.components_ is before.get("components_"):
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+                    self.__dict__ |= {name: before[name]} if name in before else {}
+            raise
+
+    def _learn(self, X: Any, sample_weight: Any) -> None:
+        """Check the settings and X, learn, and keep what was learnt."""
         check_settings(self)
-        X = validate_data(
-            self,
-            plain_numbers(X),
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-            ensure_all_finite="allow-nan",
-        )
+        with np.errstate(invalid="ignore"):  # a sum of huge numbers, to see if all are finite
+            X = validate_data(
+                self,
+                plain_numbers(X),
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+                ensure_all_finite="allow-nan",
+            )
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
         blocks, plan, constants = task.blocks, task.plan, task.constants
         file = self._checkpoint_file(task)
@@ -262,13 +278,14 @@ class NoisyICA(
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
                     if watch.take_note(runs):
                         break
-        self._keep(task, watch)
-        self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself)
+        said = self._keep(task, watch)
+        self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself, said)
 
-    def _keep(self, task: Task, watch: Watch) -> None:
+    def _keep(self, task: Task, watch: Watch) -> list[str]:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
 
         All are replaced at the end, so that an error on the way leaves the earlier fit as it was.
+        Return what is doubtful about the fit.
         """
         best = best_run(watch.runs, task.score) if len(watch.runs) > 1 else 0
         automatic = self.n_components == "auto"
@@ -282,21 +299,25 @@ class NoisyICA(
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is
+        names = getattr(self, "feature_names_in_", None)
+        return doubts(task, watch.runs[best], len(self.components_), names)
 
-    def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool) -> None:
-        """Raise KeyboardInterrupt if the fit was interrupted; warn if it was still moving."""
+    def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool, said: list[str]) -> None:
+        """Raise KeyboardInterrupt if the fit was interrupted; warn of what is doubtful about it."""
         if interrupted:
             raise KeyboardInterrupt(
                 f"Interrupted after {self.n_iter_} of {self.max_iter} iterations: the estimator "
                 "has what was learnt."
             )
+        for text in said:
+            warnings.warn(text, UserWarning, stacklevel=6)
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter
         if self.tol > 0 and stops_by_itself and unfinished and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise "
                 "max_iter, or look at history_.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:

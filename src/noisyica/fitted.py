@@ -10,11 +10,13 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from noisyica.arguments import RandomState
 from noisyica.data import storage
 from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
-from noisyica.model import Model, RandomState
+from noisyica.model import Model
 from noisyica.posterior.standard_errors import standard_errors
+from noisyica.posterior.units import in_standard_units
 from noisyica.priors import Prior
 from noisyica.rows.numbers import plain_numbers
 
@@ -91,10 +93,11 @@ class Fitted:
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior == "normal" and algorithms.get(self.algorithm).stochastic
-        parameters = self.model_.parameters()
-        self.standard_errors_ = standard_errors(
-            parameters, X, weight, self._free_mean, hidden, verbose=bool(self.verbose)
+        parameters, rows, unit = in_standard_units(self.model_.parameters(), X)
+        errors = standard_errors(
+            parameters, rows, weight, self._free_mean, hidden, verbose=bool(self.verbose)
         )
+        self.standard_errors_ = _in_units_of_x(errors, unit)
         return self.standard_errors_
 
     @property
@@ -219,6 +222,12 @@ class Fitted:
         new = cls(**settings)
         new.__dict__.update(attributes)
         return new
+
+
+def _in_units_of_x(errors: dict[str, np.ndarray], unit: float) -> dict[str, np.ndarray]:
+    """Return standard errors that were computed for x in units of ``unit``, in the units of x."""
+    powers = {"components": 1, "mixing": 1, "mean": 1, "offset_scale": 1, "noise_variance": 2}
+    return {name: value * unit ** powers.get(name, 0) for name, value in errors.items()}
 
 
 def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:

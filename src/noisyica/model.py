@@ -13,16 +13,16 @@ from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
 from noisyica._jax.special import LOG_2PI
+from noisyica.arguments import RandomState, check_counts, seed_of
 from noisyica.laws import Law
 from noisyica.posterior import chains, evidence
 from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.units import in_standard_units
 from noisyica.priors import DENSITY, MODE, Prior
 from noisyica.rows.numbers import plain_numbers
 from noisyica.rows.source import check_observed
-
-RandomState = int | np.integer[Any] | np.random.RandomState | None
 
 
 class Model:
@@ -105,7 +105,7 @@ class Model:
         """
         if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
-        keys = jax.random.split(jax.random.key(_seed(random_state)), 2)
+        keys = jax.random.split(jax.random.key(seed_of(random_state)), 2)
         drawn = _draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
         beta, offset, noise = (np.asarray(part).T for part in drawn)
         signal = self.mean + offset[:, None] + beta @ self.mixing.T
@@ -167,8 +167,9 @@ class Model:
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0), thin=(thin, 1))
         if sampler not in ("gibbs", "metropolis"):
             raise ValueError(f"sampler must be 'gibbs' or 'metropolis'; got {sampler!r}.")
-        options = (int(n_draws), n_warmup, thin, sampler, _seed(random_state), verbose)
-        return chains.posterior_sample(self.parameters(), X, *options)
+        options = (int(n_draws), n_warmup, thin, sampler, seed_of(random_state), verbose)
+        theta, rows, _ = in_standard_units(self.parameters(), X)
+        return chains.posterior_sample(theta, rows, *options)
 
     def posterior(
         self,
@@ -221,9 +222,8 @@ class Model:
         """Return the posterior mean of the coefficients, (n, p).
 
         It is exact where the discrete variables have few states and nothing is missing. Otherwise
-        it is averaged over ``n_draws`` sweeps of four chains per row, each of which begins with
-        ``n_warmup`` others. All rows have the same random numbers: the answer for a row does not
-        depend on the rows beside it.
+        it is averaged over ``n_draws`` sweeps of four chains per row, after ``n_warmup`` others.
+        All rows have the same random numbers: the answer depends on the row alone.
 
         If ``return_std``, the standard errors (n, p) of the average are returned, too. They are 0
         where it is exact, and say nothing of the spread of the posterior itself, for which there is
@@ -231,8 +231,9 @@ class Model:
         """
         X = self.check(X)
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
-        options = (int(n_draws), n_warmup, _seed(random_state), verbose)
-        mean, error = chains.posterior_mean(self.parameters(), X, *options)
+        options = (int(n_draws), n_warmup, seed_of(random_state), verbose)
+        theta, rows, _ = in_standard_units(self.parameters(), X)
+        mean, error = chains.posterior_mean(theta, rows, *options)
         return (mean, error) if return_std else mean
 
     @double_precision()
@@ -261,8 +262,9 @@ class Model:
         >>> print(model.map([[1.04, 0.1, -2.08]]).round(2))
         [[ 1.  0. -2.]]
         """
-        beta, offset = most_probable(self.parameters(), self.check(X), verbose)
-        return (beta, offset) if return_offset else beta
+        theta, rows, unit = in_standard_units(self.parameters(), self.check(X))
+        beta, offset = most_probable(theta, rows, verbose)
+        return (beta, offset * unit) if return_offset else beta
 
     @double_precision()
     def map_objective(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
@@ -293,8 +295,7 @@ class Model:
         ----------
         X : array (n, d)
         n_temperatures : int, default=200
-            The number of temperatures of annealed importance sampling. More of them gain more
-            accuracy than more particles.
+            The number of temperatures of annealed importance sampling.
         n_particles : int, default=64 (32 for the method "annealed")
             The number of weighted draws per row, with which the average begins: rows for which they
             are too few take up to 64 times as many. The standard error comes from their spread:
@@ -303,8 +304,7 @@ class Model:
             "exact": all states of the discrete variables are enumerated, where these leave a closed
             form (mixtures of normals and atoms, "te"). "sequential": an average over joint draws of
             independent coefficients. "annealed": annealed importance sampling, for any prior.
-            "auto" takes the first of these that is possible; enumeration where there are few
-            states and nothing is missing.
+            "auto" takes the first of these that is possible.
         random_state : int, RandomState or None, default=0
             A row's random numbers depend on it and on the row's values alone.
         return_std : bool, default=False
@@ -332,9 +332,12 @@ class Model:
                 "The standard error comes from the particles' spread: take n_particles of at "
                 "least 2."
             )
-        counts = (n_particles, n_temperatures, _seed(random_state))
-        options: Any = (method, *counts, evidence.ROUNDS, verbose)
-        value, error = evidence.log_likelihood(self.parameters(), X, *options)
+        options: Any = {"seed": seed_of(random_state), "verbose": verbose}
+        theta, rows, unit = in_standard_units(self.parameters(), X)
+        value, error = evidence.log_likelihood(
+            theta, rows, method, n_particles, n_temperatures, **options
+        )
+        value = value - (~np.isnan(X)).sum(1) * np.log(unit)
         return (value, error) if return_std else value
 
     # -------------------------------------------------------------------------------- common to all
@@ -359,9 +362,9 @@ class Model:
         return X - self.mean - offset[:, None] - beta @ self.mixing.T, beta, offset
 
     def parameters(self) -> Parameters:
-        """Return the parameters as the engine takes them."""
+        """Return the parameters, in the units of x."""
         values: Any = (self.mixing, self.mean, self.noise_variance, self.prior)
-        return cast(Parameters(*values), float)
+        return to_numpy(Parameters(*values))
 
     def check(self, X: Any) -> np.ndarray:
         """Return X as an array of rows of this model, or raise an error that says what is wrong."""
@@ -374,18 +377,6 @@ class Model:
                 "(rows of mixing)."
             )
         return check_observed(X)
-
-
-def check_counts(**counts: tuple[Any, int]) -> None:
-    """Raise ValueError unless each value is an integer, and at least its minimum."""
-    for name, (value, minimum) in counts.items():
-        if not (isinstance(value, (int, np.integer)) and value >= minimum):
-            raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
-
-
-def _seed(random_state: RandomState) -> int:
-    """Return the random seed that ``random_state`` stands for."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 @functools.partial(jax.jit, static_argnames=("n", "d", "p"))

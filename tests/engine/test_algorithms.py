@@ -105,6 +105,13 @@ def test_rotations_of_sparse_laws_fade_out_during_burn_in():
     assert not np.any(move.shift)
 
 
+@pytest.mark.parametrize("prior", ["te", "teoff"])
+def test_rows_with_one_scale_move_as_a_whole(prior):
+    W = decided(Saem(), prior, t=0, sample_mixing=True)[0].W
+    np.testing.assert_array_equal(W, W[0, 0] * np.eye(P))
+    assert abs(W[0, 0] - 1) > 1e-4
+
+
 def test_metropolis_does_not_rotate_sparse_laws():
     assert off_diagonal(decided(Saem("metropolis"), "bg", 0)[0].W).max() == 0
     assert off_diagonal(decided(Saem("metropolis"), "log", 0)[0].W).max() > 1e-3

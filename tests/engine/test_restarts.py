@@ -6,8 +6,9 @@ import pytest
 from noisyica import Model, NoisyICA, priors
 from noisyica.engine.convergence import Monitor, convergence_time, similarity
 from noisyica.engine.restarts import best_run
-from noisyica.engine.state import Run, Schedule, State
+from noisyica.engine.state import Run, Schedule, State, drift_groups
 from noisyica.engine.statistics import Statistics
+from noisyica.engine.watch import Watch
 from noisyica.posterior.parameters import Parameters
 from tests.tools import matched_cosine, simulate, some_slow
 
@@ -152,14 +153,50 @@ def test_monitor_tells_rest_from_drift(drift, stops):
     count = 0
     for seed in range(10):
         monitor, signal = Monitor(burn_in=100, tol=1e-6), _chain(600, drift, seed)
-        looks = [monitor.converged(signal[:t]) for t in range(50, 601, 50)]
+        looks = [monitor.converged([signal[:t]]) for t in range(50, 601, 50)]
         count += looks[-1]
     assert count == stops
 
 
+def test_a_run_has_not_converged_while_a_parameter_of_the_prior_falls():
+    for seed in range(10):
+        monitor, components = Monitor(burn_in=100, tol=1e-6), _chain(600, 0.0, seed)
+        prior, noise = _chain(600, -3.0, seed + 10)[:, :1], _chain(600, 0.0, seed + 20)[:, :1]
+        times = range(50, 601, 50)
+        assert not any(monitor.converged([components[:t], prior[:t], noise[:t]]) for t in times)
+
+
+def test_what_is_recorded_of_draws_is_that_of_the_components_the_prior_and_the_noise():
+    _, X = simulate("bg", n=200, d=6, p=2, sigma=0.5)
+    seen = []
+
+    class Kept(Watch):
+        def take_note(self, runs):
+            seen.append(runs[0])
+            return super().take_note(runs)
+
+    for hidden in ("normal", None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("noisyica.estimator.Watch", Kept)
+            NoisyICA(2, mixing_prior=hidden, burn_in=1.0, max_iter=60, tol=0, random_state=0).fit(X)
+        run = seen[-1]
+        components, prior, noise = drift_groups(run)
+        assert components.shape == (60, 2 + 4 * 2)
+        # with steps of 1 the parameters are those of the last draws
+        (weights,) = (
+            trace[-1]
+            for name, trace in run.history.items()
+            if name.startswith("prior") and trace.shape[1:] == (2,)
+        )
+        np.testing.assert_allclose(prior[-1] / prior[-1].sum(), weights, rtol=1e-5)
+        np.testing.assert_allclose(
+            noise[20:].mean(), run.history["noise_variance"][20:].mean(), rtol=0.1
+        )
+
+
 def test_monitor_is_off_without_a_tolerance():
     monitor = Monitor(burn_in=0, tol=0.0)
-    assert not monitor.converged(np.zeros((500, 3)))
+    assert not monitor.converged([np.zeros((500, 3))])
 
 
 def test_convergence_time_and_similarity():

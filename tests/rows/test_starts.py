@@ -5,7 +5,7 @@ import pytest
 
 from noisyica import Model, priors
 from noisyica.rows.source import Rows
-from noisyica.rows.starts import count_above_noise, fill, principal, principal_variances, start
+from noisyica.rows.starts import count_above_noise, covariance, fill, principal, start
 from tests.tools import matched_cosine, simulate
 
 
@@ -16,12 +16,13 @@ def test_components_above_noise_are_counted():
         assert count_above_noise(variances, *X.shape) == p
 
 
-def test_principal_variances_are_those_of_all_rows():
+def test_the_covariance_is_that_of_all_rows():
     X = np.random.default_rng(0).normal(size=(60, 5)) * [1, 2, 3, 4, 5]
     rows, _ = Rows(X).centred(True)
     whole = rows.standardised(0, 60)
     expected = np.linalg.eigvalsh(np.cov(whole.T, bias=True))[::-1]
-    np.testing.assert_allclose(principal_variances(rows), expected, rtol=1e-10)
+    variances = np.linalg.eigvalsh(covariance(rows))[::-1]
+    np.testing.assert_allclose(variances, expected, rtol=1e-10)
     np.testing.assert_allclose(principal(whole)[0], expected, rtol=1e-10)
 
 

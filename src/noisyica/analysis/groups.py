@@ -16,8 +16,9 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 
 from noisyica.analysis.hotelling import hotelling
+from noisyica.arguments import RandomState, check_counts
 from noisyica.estimator import NoisyICA
-from noisyica.model import Model, RandomState, check_counts
+from noisyica.model import Model
 from noisyica.progress import Reporter
 from noisyica.rows.numbers import plain_numbers
 

@@ -17,9 +17,9 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 
 from noisyica import priors as _priors
+from noisyica.arguments import RandomState
 from noisyica.estimator import NoisyICA
 from noisyica.laws import Law
-from noisyica.model import RandomState
 from noisyica.priors import Prior
 from noisyica.progress import Reporter
 from noisyica.rows.numbers import plain_numbers

@@ -22,6 +22,7 @@ parameters.
 ``convergence``   when to stop
 ``watch``         progress, convergence, the callback and the checkpoint during the loop
 ``checkpoint``    a file from which an interrupted run goes on
+``doubts``        what a user should know of a fit that its numbers do not say
 ``outcome``       what a fit leaves: the fitted attributes and the history
 ``saving``        a fitted estimator as plain arrays and text
 ================  ==================================================================================

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -15,7 +17,10 @@ class Monitor:
     latter part of the run since burn-in, the means of its two halves are compared in units of the
     chain's own standard deviation, which is that of the posterior. A steady drift gives 1.7 (half
     its length over its length / sqrt(12)), a chain at rest less than 1 unless its memory is as long
-    as the window. A run has converged when this is below 1 at several looks one after the other.
+    as the window. A run has converged when this is below 1 at several looks one after the other:
+    for each group of numbers, in the root mean square. The prior's own statistics and the noise are
+    groups by themselves, since they are few beside those of the components, and may be the last to
+    settle.
     """
 
     WINDOW = 100
@@ -29,20 +34,27 @@ class Monitor:
         self.burn_in, self.tol, self.agreed, self.seen = burn_in, tol, agreed, seen
         self.done = done
 
-    def converged(self, summaries: np.ndarray) -> bool:
-        """Return whether a run with these summaries, (iterations, numbers), has converged."""
-        now = len(summaries)
+    def converged(self, summaries: Sequence[np.ndarray]) -> bool:
+        """Return whether a run has converged.
+
+        ``summaries`` are groups of numbers, each of them (iterations, numbers).
+        """
+        now = len(summaries[0])
         if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
             return self.done
         half = max(self.WINDOW, (now - self.burn_in) * 2 // 3) // 2
-        window = summaries[-2 * half :].reshape(2, half, -1)
-        means = window.mean(1)
-        unit = window.reshape(2 * half, -1).std(0) + self.tol * np.abs(means).max(0) + 1e-300
-        drift = np.sqrt(np.square((means[1] - means[0]) / unit).mean())
-        self.agreed = self.agreed + 1 if drift < 1 else 0
+        drifts = [self._drift(group[-2 * half :]) for group in summaries if group.size]
+        self.agreed = self.agreed + 1 if max(drifts) < 1 else 0
         self.done = self.agreed >= self.PATIENCE
         self.seen = now
         return self.done
+
+    def _drift(self, numbers: np.ndarray) -> float:
+        """Return by how much the means of the two halves differ, in units of the deviation."""
+        first, second = (part.mean(0) for part in np.split(numbers, 2))
+        size = np.maximum(np.abs(first), np.abs(second))
+        unit = numbers.std(0) + self.tol * size + 1e-300
+        return float(np.sqrt(np.square((second - first) / unit).mean()))
 
 
 def convergence_time(sketch: np.ndarray) -> int:

@@ -112,7 +112,7 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
         parameters=learnt,
         statistics=statistics,
         move=move,
-        drift=drift(new),
+        drift=drift(new, parameters, plan.free_mean),
         restart=state.restart,
         restart_point=state.restart_point,
     )

@@ -18,8 +18,8 @@ def mstep(
 ) -> Parameters:
     """Return the parameters of maximum likelihood given the complete data's average statistics.
 
-    They are A and the mean, by regression of x on beta, the noise variance (never below ``floor``),
-    and the prior's own parameters.
+    They are A and the mean, by regression of x on beta, the noise variance (never below ``floor``,
+    which diagonal noise has for each column), and the prior's own parameters.
     """
     s = statistics
     if s.mixing is None:
@@ -27,7 +27,7 @@ def mstep(
         A = least_squares(regression.covariance, regression.cross, jnp.diag(s.bb))
         left, pull, tau2 = residual(A, regression), A @ s.b, None
     else:
-        A, tau2 = s.mixing.mean, jnp.maximum(s.mixing.square.mean(0), floor)
+        A, tau2 = s.mixing.mean, jnp.maximum(s.mixing.square.mean(0), jnp.min(floor))
         left, pull = s.mixing.residual, s.mixing.shift
     mean = s.x - s.m - pull if free_mean else jnp.zeros_like(s.x)
     sigma2 = jnp.maximum(left if diagonal else left.mean(), floor)

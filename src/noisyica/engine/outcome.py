@@ -81,7 +81,7 @@ def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:
 def history(record: Record) -> dict[str, np.ndarray]:
     """Return what was recorded of each iteration, in the units of X and by name."""
     traces, prior, unit, d, order = record
-    noise = np.maximum(traces["noise_variance"] * unit**2, np.finfo(float).tiny)
+    noise = traces["noise_variance"] * unit * unit
     n_components = np.full(len(noise), traces["column_norms"].shape[1])
     n_components[-1] = len(order)
     table = {

@@ -26,7 +26,7 @@ def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constant
     parameters = to_numpy(parameters)
     chains = InMemory(blocks).first_chains(plan, parameters)
     if plan.sample_mixing:
-        tau2 = np.square(parameters.A).mean(0) + constants.floor
+        tau2 = np.square(parameters.A).mean(0) + np.min(constants.floor)
         parameters = parameters._replace(tau2=tau2)
     if plan.diagonal:
         noise: Any = np.broadcast_to(parameters.sigma2, (d,))
@@ -57,7 +57,7 @@ def _statistics_and_drift(
         count = jnp.ones(())
         draw = draw_mixing(jax.random.key(0), statistics, parameters, count, plan.free_mean)
         statistics = statistics._replace(mixing=draw[1])
-    return statistics, drift(statistics)
+    return statistics, drift(statistics, parameters, plan.free_mean)
 
 
 _statistics = jax.jit(_statistics_and_drift, static_argnames="plan")  # jit remembers the shapes

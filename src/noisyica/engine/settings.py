@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from noisyica import priors
 from noisyica.engine import algorithms
@@ -85,11 +86,23 @@ def check_settings(settings: Any) -> None:
             "callback must be a function of the iteration and the model; got "
             f"{settings.callback!r}."
         )
+    _check_random_state(settings.random_state)
     for name, low, high in (("tol", 0.0, np.inf), ("burn_in", 0.0, 1.0), ("kappa", 0.5, 1.0)):
         value = getattr(settings, name)
         number = isinstance(value, Real) and not isinstance(value, bool)
         if not number or not low <= float(value) <= high:
             raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.")
+
+
+def _check_random_state(value: Any) -> None:
+    """Raise ValueError unless the value is what scikit-learn calls a random state."""
+    try:
+        check_random_state(value)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be None, an integer from 0 to 2**32 - 1, or a RandomState; got "
+            f"{value!r}."
+        ) from error
 
 
 def _check_n_components(n: Any) -> None:

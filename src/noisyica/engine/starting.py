@@ -60,8 +60,14 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
 
 def _start(task: Task, method: str) -> Parameters:
     """Return the parameters to start from by one of the methods of :mod:`noisyica.rows.starts`."""
+    size: Any = 1.0
+    if task.plan.diagonal and not task.prior.has_offset:
+        # where columns have noise of their own, their units should not matter
+        size = starts.column_sizes(task.sample)
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
-        A, noise = starts.start(task.sample, task.p, task.prior, method, task.rng)
+        A, noise = starts.start(task.sample / size, task.p, task.prior, method, task.rng)
+    A, noise = A * np.reshape(size, (-1, 1)), noise * np.square(size)
+    noise = np.maximum(noise, task.constants.floor)
     return task.zeros._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
 
 
@@ -76,7 +82,7 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     A, mean, noise, learnt, _ = values
     if not (settings.warm_start and len(A) == task.rows.d and A.shape[1] <= p):
         return []
-    A, mean, noise = A / unit, (mean - task.rows.centre) / unit, np.asarray(noise) / unit**2
+    A, mean, noise = A / unit, (mean - task.rows.centre) / unit, np.asarray(noise) / unit / unit
     if not task.plan.free_mean:
         mean = np.zeros_like(mean)
     if not task.plan.diagonal:

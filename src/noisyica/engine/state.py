@@ -10,6 +10,7 @@ import numpy as np
 
 from noisyica._jax.randomness import RowKeys
 from noisyica.engine.expansion import Move
+from noisyica.engine.regression import equations, residual
 from noisyica.engine.statistics import Statistics
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.block import Block
@@ -66,7 +67,7 @@ class Constants(NamedTuple):
     """Numbers that are fixed during a run; the compiled code serves for any values of them."""
 
     total_weight: Any  # the sum of the rows' weights: how many rows they count for
-    floor: Any  # the minimum noise variance that can be told from rounding
+    floor: Any  # the minimum noise variance: () or, for diagonal noise, (d,)
     schedule: Schedule
 
 
@@ -154,15 +155,28 @@ class Run(NamedTuple):
     history: dict[str, np.ndarray]
 
 
-def drift(statistics: Statistics) -> Array:
-    """Return a few numbers that summarise the draws of one iteration."""
-    parts = [jnp.diag(statistics.bb), statistics.prior]
+def drift(statistics: Statistics, parameters: Parameters, free_mean: bool) -> Array:
+    """Return a few numbers that summarise the draws of one iteration.
+
+    First those of the components, then the prior's own statistics, and last what is left of x.
+    """
+    parts: list[Any] = [jnp.diag(statistics.bb)]
     if statistics.mixing is None:
         parts.append(sketch(len(statistics.x)) @ statistics.xb)
+        left = residual(parameters.A, equations(statistics, parameters.prior, free_mean))
     else:
-        mixing = statistics.mixing
-        parts += [sketch(len(statistics.x)) @ mixing.mean, mixing.residual.mean()]
-    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(parts)])
+        parts.append(sketch(len(statistics.x)) @ statistics.mixing.mean)
+        left = statistics.mixing.residual
+    leaves = jax.tree.leaves([parts, statistics.prior, left.mean()])
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
+
+
+def drift_groups(run: Run) -> list[np.ndarray]:
+    """Return what a run recorded of its draws: of the components, the prior and the noise."""
+    of_prior = sum(np.size(leaf) for leaf in jax.tree.leaves(run.state.statistics.prior))
+    record = run.history["drift"]
+    end = record.shape[1] - 1
+    return np.split(record, [end - of_prior, end], axis=1)
 
 
 def sketch(d: int) -> np.ndarray:

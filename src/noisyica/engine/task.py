@@ -15,9 +15,11 @@ from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
-from noisyica.priors import Prior
+from noisyica.posterior.units import check_range, in_units
+from noisyica.priors import LEAST_SCALE, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks
+from noisyica.rows.dimension import Dimension, dimension
 from noisyica.rows.scaling import Summary
 from noisyica.rows.source import Rows
 
@@ -35,6 +37,20 @@ SCORED_PARTICLES = {"sequential": 8, "annealed": 1}
 ROUNDING = {"float32": 1e-7, "float64": 1e-13}
 """The minimum noise variance that can be told from rounding, as a share of x's mean square."""
 
+LEAST_OWN_NOISE = 1e-4
+"""The minimum noise variance of a column with noise of its own, as a share of its mean square.
+
+The likelihood grows without bound, or nearly, where a component takes a single column over and that
+column's noise runs to zero (a Heywood case): it says nothing of the data. The bound is that of a
+measurement with an error of a hundredth of its spread, below what most columns can claim, and fifty
+times below the bound that is usual in factor analysis (0.005). Sampling gets slow as the noise goes
+to zero, in proportion to the inverse of this."""
+
+LEAST_COLUMN = 1e-34
+"""The minimum noise variance of any column, as a share of x's mean square.
+
+Its inverse has to stay within the range of single precision."""
+
 
 class Task(NamedTuple):
     """The rows, in units of their root mean square, and what was decided before learning begins."""
@@ -46,6 +62,7 @@ class Task(NamedTuple):
     scored: np.ndarray  # the rows by whose likelihood starts and runs are compared
     prior: Prior
     p: int
+    with_own_noise: int | None  # how many components there would be with diagonal noise, if fewer
     plan: Plan
     constants: Constants
     key: jax.Array
@@ -69,14 +86,9 @@ class Task(NamedTuple):
 
     def in_units_of_x(self, parameters: Parameters) -> Parameters:
         """Return the parameters in the units of X."""
-        values: Any = to_numpy(parameters)
-        A, mean, sigma2, prior, _ = values
-        unit = self.rows.unit
-        # squares of tiny units underflow
-        noise = np.maximum(sigma2 * unit**2, np.finfo(float).tiny)
-        centre = self.rows.centre + mean * unit
-        converted: Any = (A * unit, centre, noise, prior.rescaled(1 / unit))
-        return Parameters(*converted)
+        converted = in_units(parameters, 1 / self.rows.unit)
+        mean: Any = self.rows.centre + converted.mean
+        return converted._replace(mean=mean)
 
 
 # the seed that Model.log_likelihood makes of its random_state=0
@@ -90,13 +102,13 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         prior = prior.shifted()
     free_mean = settings.mean == "free" and not prior.has_offset
     rows, summary = rows.centred(free_mean)
-    if settings.mean == "offset" and not prior.has_offset:
-        prior = priors.Offset(prior, max(summary.offset, 1e-300))
-    prior = to_numpy(prior).rescaled(rows.unit)
+    check_range(rows.unit, "The entries of X")
+    prior = _in_units_of_rows(settings, prior, rows, summary)
     rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
     key = jax.random.key(rng.randint(2**31 - 1))
     all_rows = _all_rows(rows)
-    p = _number_of_components(settings, rows, summary, all_rows)
+    found = _dimension(settings, rows, summary, all_rows)
+    p = found.p
     share = rows.share
     resampled = None if share is None else rng.choice(rows.n, min(rows.n, starts.MAX_ROWS), p=share)
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
@@ -109,14 +121,33 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         summary=summary,
         blocks=blocks,
         sample=_sample(rows, all_rows, resampled, rng),
-        scored=rows.chosen(scored),
+        # rounded, since random numbers are a hash of a row: the unit of X must not decide a fit
+        scored=rows.chosen(scored).astype(np.float32).astype(float),
         prior=prior,
         p=p,
+        with_own_noise=found.own_noise,
         plan=plan,
-        constants=_constants(settings, plan, rows, blocks),
+        constants=_constants(settings, plan, rows, _least_noise(plan, p, rows, summary, blocks)),
         key=key,
         rng=rng,
     )
+
+
+def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Summary) -> Prior:
+    """Return the prior for rows in their unit, its offset, if there is one, as the settings say."""
+    size = max(summary.offset, LEAST_SCALE * rows.unit)
+    if settings.mean == "offset" and not prior.has_offset:
+        prior = priors.Offset(prior, size)
+    elif prior.begins_with_rows:
+        prior = prior.rescaled(float(np.asarray(prior.offset_scale)) / size)
+    prior = to_numpy(prior).rescaled(rows.unit)
+    ratio = float(np.asarray(prior.offset_scale))
+    if prior.has_offset and not LEAST_SCALE <= ratio <= 1 / LEAST_SCALE:
+        raise ValueError(
+            f"The prior's offset_scale is {ratio:.3g} times the root mean square of X: it has the "
+            "units of X. Leave it out to have it learnt, or rescale it."
+        )
+    return prior
 
 
 def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
@@ -134,16 +165,32 @@ def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
     )
 
 
-def _constants(settings: Settings, plan: Plan, rows: Rows, blocks: Block) -> Constants:
+def _constants(settings: Settings, plan: Plan, rows: Rows, least_noise: np.ndarray) -> Constants:
     """Return the numbers that are fixed during a run."""
-    mean_square = float(np.asarray(blocks.sum_xx).sum()) / (rows.n * rows.d)
     burn_in = round(settings.burn_in * settings.max_iter)
     draws = number_of_draws(settings) if plan.algorithm.several_draws else (1, 1)
     return Constants(
         total_weight=np.asarray(rows.total_weight),
-        floor=np.asarray(max(ROUNDING[settings.dtype] * mean_square, 1e-300)),
+        floor=least_noise,
         schedule=Schedule(burn_in, float(settings.kappa), draws, settings.max_iter),
     )
+
+
+def _least_noise(plan: Plan, p: int, rows: Rows, summary: Summary, blocks: Block) -> np.ndarray:
+    """Return the minimum noise variance: that of all columns, or of each where they have their own.
+
+    EM at the mode needs the bound on noise of its own where there are more components than columns,
+    since these then fit any row.
+    """
+    of_columns = np.asarray(blocks.sum_xx).sum(0) / rows.n / summary.observed
+    mean_square = of_columns.mean()
+    if not plan.diagonal:
+        unbounded = plan.algorithm.at_mode and p > rows.d
+        share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
+        return np.asarray(share * mean_square)
+    own = np.maximum(LEAST_OWN_NOISE * of_columns, LEAST_COLUMN * mean_square)
+    # a constant column says nothing of its noise: it gets as little as can be told from rounding
+    return np.where(of_columns > 0, own, ROUNDING[plan.dtype] * mean_square)
 
 
 def _all_rows(rows: Rows) -> np.ndarray | None:
@@ -169,16 +216,10 @@ def _sample(
     return starts.fill(rows.chosen(resampled))
 
 
-def _number_of_components(
+def _dimension(
     settings: Settings, rows: Rows, summary: Summary, all_rows: np.ndarray | None
-) -> int:
+) -> Dimension:
     """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
-        return int(settings.n_components)
-    if all_rows is not None:
-        return starts.count_above_noise(starts.principal(all_rows)[0], *all_rows.shape)
-    if summary.missing or rows.d > starts.MAX_COLUMNS:
-        numbers = np.random.RandomState(0).choice(rows.n, starts.MAX_ROWS, replace=False)
-        some_rows = starts.fill(rows.chosen(numbers))
-        return starts.count_above_noise(starts.principal(some_rows)[0], *some_rows.shape)
-    return starts.count_above_noise(starts.principal_variances(rows), rows.n, rows.d)
+        return Dimension(int(settings.n_components))
+    return dimension(rows, all_rows, summary.missing, settings.noise == "diagonal")

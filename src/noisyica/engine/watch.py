@@ -10,7 +10,7 @@ import numpy as np
 
 from noisyica.engine.checkpoint import Checkpoint
 from noisyica.engine.convergence import Monitor
-from noisyica.engine.state import Run
+from noisyica.engine.state import Run, drift_groups
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
 from noisyica.progress import Reporter
@@ -54,7 +54,7 @@ class Watch:
     def at_rest(self) -> bool:
         """Return whether all runs have converged. Asking twice changes nothing."""
         looks = [
-            monitor.converged(run.history["drift"])
+            monitor.converged(drift_groups(run))
             for monitor, run in zip(self.monitors, self.runs, strict=True)
             if run.history
         ]

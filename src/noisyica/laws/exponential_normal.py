@@ -64,20 +64,22 @@ class ExponentialNormal(Law):
         directly.
         """
         tiny = 1e-30
-        b2 = b * b
-        q = once(jnp.where(b2 > 0, b2 * (0.5 / jnp.maximum(a, tiny)), 0.0))
+        # powers of b are only computed of products that are small where b is large: in single
+        # precision b * b overflows for rows far out under a model with little noise
+        q = once(0.5 * jnp.square(b * jax.lax.rsqrt(jnp.maximum(a, tiny))))
         # The rightmost critical point of g is left of s0; beyond s0, with v = u - u0,
         # g(u) <= g(u0) - s0 (e^v - 1 - v).
         far = jnp.exp(jnp.log((2 * q + 1) / jnp.maximum(a, tiny)) / 3)
         s0 = once(jnp.minimum(far, 1 + 0.5 * q))
         r0 = once(1 / (1 + a * s0 * s0))
-        centre, rise = _near_mode(a, b2, s0, r0)
+        centre, rise = _near_mode(a, b, s0, r0)
         fall = once(cut_depth(b.dtype) - rise)  # from g(s0) to the level where the window ends
         drop = ratio(jnp.maximum(fall, 0.0), s0)
         right = jnp.log(s0 * (1 / centre) * (1 + drop + jnp.sqrt(2 * drop)))
-        left = jnp.log(_left_edge(a, b2, q, s0, r0, fall) * (1 / centre))
-        top = once(0.5 * jnp.log(s0 * s0 * r0) - s0 + 0.5 * b2 * s0 * s0 * r0 + rise)
-        return _bent_grid(a, b2, centre, top, left, right)
+        left = jnp.log(_left_edge(a, b, q, s0, r0, fall) * (1 / centre))
+        width = once(s0 * jnp.sqrt(r0))
+        top = once(jnp.log(width) - s0 + 0.5 * jnp.square(b * width) + rise)
+        return _bent_grid(a, b, centre, top, left, right)
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         return self._grid(*floating(a, b)).log_integral()
@@ -140,9 +142,9 @@ class ExponentialNormal(Law):
         return _mean_scale(t), jnp.ones_like(t)
 
 
-def _near_mode(a: Array, b2: Array, s0: Array, r0: Array) -> tuple[Array, Array]:
+def _near_mode(a: Array, b: Array, s0: Array, r0: Array) -> tuple[Array, Array]:
     """A point near the mode of g, and g there less g(s0)."""
-    lift0 = once(0.5 * b2 * s0 * s0 * r0 * r0)
+    lift0 = once(0.5 * jnp.square(b * (s0 * r0)))
 
     def rise(s: Array) -> Array:
         """g(s) - g(s0)."""
@@ -154,7 +156,7 @@ def _near_mode(a: Array, b2: Array, s0: Array, r0: Array) -> tuple[Array, Array]
     # towards the mode; any point will do as a reference, a good one gives a tight window
     for _ in range(2):
         r = 1 / (1 + a * centre * centre)
-        pull = once(b2 * centre * centre * r * r)
+        pull = once(jnp.square(b * (centre * r)))
         slope = once(r - centre + pull)
         curvature = centre + 2 * a * centre * centre * r * r - 2 * pull * (2 * r - 1)
         move = slope * (1 / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * centre))
@@ -164,14 +166,14 @@ def _near_mode(a: Array, b2: Array, s0: Array, r0: Array) -> tuple[Array, Array]
     return once(jnp.where(low > high, small, centre)), jnp.maximum(high, low)
 
 
-def _left_edge(a: Array, b2: Array, q: Array, s0: Array, r0: Array, fall: Array) -> Array:
+def _left_edge(a: Array, b: Array, q: Array, s0: Array, r0: Array, fall: Array) -> Array:
     """An s to the left of which g is below its level g(s0) - ``fall``."""
     log_width = 0.5 * jnp.log(s0 * s0 * r0)
     below = s0 + q * r0 + fall  # log_width + q - level
     # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2)
     edge = jnp.minimum(
         jnp.exp(jnp.minimum(log_width + (q - below) - 0.5, 80.0)),
-        1 / jnp.sqrt(jnp.maximum(b2, 1e-30)),
+        1 / jnp.maximum(jnp.abs(b), 1e-15),
     )
     s_low = once(jnp.maximum(jnp.exp(log_width - below), edge))
     # (ii) right of any s_low already known, g <= log_width - s_low + q (1 - r): solve for r, and
@@ -202,7 +204,7 @@ def _left_edge(a: Array, b2: Array, q: Array, s0: Array, r0: Array, fall: Array)
 _BEND = 0.1  # how far left of the centre the EG grid turns coarse: smaller is farther
 
 
-def _bent_grid(a: Array, b2: Array, centre: Array, top: Array, left: Array, right: Array) -> Grid:
+def _bent_grid(a: Array, b: Array, centre: Array, top: Array, left: Array, right: Array) -> Grid:
     """The grid from log(s / centre) = ``left`` to ``right``, coarse where the density falls slowly.
 
     The density of log s falls slowly to the left, like s. So the grid is even in v, with y = e^v
@@ -211,7 +213,7 @@ def _bent_grid(a: Array, b2: Array, centre: Array, top: Array, left: Array, righ
     """
     r_c = 1 / (1 + a * centre * centre)
     rest = once(a * centre * centre * r_c)  # 1 - r_c
-    lift = once(0.5 * b2 * centre * centre * r_c * r_c)
+    lift = once(0.5 * jnp.square(b * (centre * r_c)))
     # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
     bend = jnp.maximum(_BEND * r_c * jnp.sqrt(r_c), 1e-24)
     # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes

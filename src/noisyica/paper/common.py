@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from noisyica.priors import Prior, SingleScaleTernaryOffset
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
 """One case of an experiment and its result, by name (see :func:`noisyica.paper.tasks.run`)."""
+
+
+def papers_prior(name: str) -> str | Prior:
+    """Return a prior as the paper has it: in "teoff" the scale of the offset is 1, not learnt."""
+    return SingleScaleTernaryOffset(offset_scale=1.0) if name == "teoff" else name
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from noisyica.paper.common import (
     Result,
     column,
     computing_time,
+    papers_prior,
     summary,
     where,
 )
@@ -49,7 +50,7 @@ def estimate(
         "tol": 0,
         "verbose": False,
     }
-    ica = NoisyICA(P, prior=prior, random_state=seed, **options).fit(digits.X)
+    ica = NoisyICA(P, prior=papers_prior(prior), random_state=seed, **options).fit(digits.X)
     beta = ica.transform(digits.X)
     top = most_active(len(beta))
     return {

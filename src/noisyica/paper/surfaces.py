@@ -22,6 +22,7 @@ from noisyica.paper.common import (
     Result,
     column,
     computing_time,
+    papers_prior,
     summary,
     where,
 )
@@ -37,7 +38,9 @@ def estimate(
 ) -> dict[str, Any]:
     """Fit one model to all rows, and return it with the p-values of both comparisons."""
     surfaces = inputs.surfaces(data)
-    ica = NoisyICA(P, prior=prior, max_iter=max_iter, tol=0, random_state=seed, verbose=False)
+    ica = NoisyICA(
+        P, prior=papers_prior(prior), max_iter=max_iter, tol=0, random_state=seed, verbose=False
+    )
     ica.fit(surfaces.X)
     outcome: dict[str, Any] = {"mean": ica.mean_, "components": ica.components_}
     for name, patients in surfaces.groups.items():

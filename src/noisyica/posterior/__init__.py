@@ -7,6 +7,7 @@
 ``signs``            the same for signs times one scale per row
 ``annealing``        importance weights by annealing, for any prior
 ``chains``           Markov chains of the coefficients, and their posterior mean
+``units``            the unit in which posteriors are computed
 ``draws``            :class:`Posterior`: draws, their summaries and diagnostics
 ``modes``            the most probable coefficients
 ``offsets``          the random offsets of rows given their coefficients

@@ -74,33 +74,45 @@ def posterior_mean(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior mean of the coefficients, (n, p), and its standard error.
 
-    Where all states can be enumerated, it is exact. Otherwise it is the average over several
-    chains, whose spread tells the error. The random numbers are the same for all rows: the answer
-    for a row depends on that row alone, and rows that are nearly the same have nearly the same
-    answer.
+    It is exact for rows without missing entries, where all states can be enumerated. Otherwise it
+    is the average over several chains, whose spread tells the error. The random numbers are the
+    same for all rows: the answer for a row depends on that row alone, and rows that are nearly the
+    same have nearly the same answer.
     """
-    if enumeration.can_enumerate(parameters.prior, parameters.A.shape[1], X, MEAN_STATES):
-        rows = [
-            np.asarray(enumeration.posterior_mean(parameters, block.x)).T[: len(part)]
-            for block, part in blocks(X, verbose)
-        ]
-        return np.concatenate(rows), np.zeros((len(X), parameters.A.shape[1]))
+    p = parameters.A.shape[1]
+    exact = enumeration.can_enumerate(parameters.prior, p, MEAN_STATES)
+    jumps = coupled(parameters)
+    means, errors = [], []
+    for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
+        complete = ~np.isnan(part).any(1, keepdims=True) & exact
+        mean, error = np.zeros((len(part), p)), np.zeros((len(part), p))
+        if exact:
+            mean = np.asarray(enumeration.posterior_mean(parameters, block.x)).T[: len(part)]
+        if not complete.all():
+            of_chains = _means_of_chains(parameters, block, n_draws, n_warmup, seed, jumps)
+            of_chains = of_chains[:, : len(part)]
+            spread = of_chains.std(0, ddof=1) if len(of_chains) > 1 else np.inf
+            mean = np.where(complete, mean, of_chains.mean(0))
+            error = np.where(complete, 0.0, spread / np.sqrt(len(of_chains)))
+        means.append(mean)
+        errors.append(error)
+    return np.concatenate(means), np.concatenate(errors)
+
+
+def _means_of_chains(
+    parameters: Parameters, block: Block, n_draws: int, n_warmup: int, seed: int, jumps: bool
+) -> np.ndarray:
+    """Return the average of the coefficients over each of several chains, (chains, n, p)."""
     n_chains = min(N_CHAINS, n_draws)
     share = -(-n_draws // n_chains)
-    jumps = coupled(parameters)
     average = conditional_means if INDEPENDENCE.of(parameters.prior) else coefficients
     options = (n_warmup, 1, None, share, "gibbs", False, average, jumps)
-    means = []
-    for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
-        totals = []
-        for number in range(n_chains):
-            key = jax.random.fold_in(jax.random.key(seed), number)
-            keys = jnp.broadcast_to(key, block.x.shape[1:])
-            totals.append(_compiled(parameters)(parameters, block, keys, *options)[0])
-        means.append(np.stack(totals)[:, :, : len(part)].transpose(0, 2, 1) / share)
-    of_chains = np.concatenate(means, 1)
-    error = of_chains.std(0, ddof=1) if n_chains > 1 else np.full(of_chains.shape[1:], np.inf)
-    return of_chains.mean(0), error / np.sqrt(n_chains)
+    totals = []
+    for number in range(n_chains):
+        key = jax.random.fold_in(jax.random.key(seed), number)
+        keys = jnp.broadcast_to(key, block.x.shape[1:])
+        totals.append(_compiled(parameters)(parameters, block, keys, *options)[0])
+    return np.stack(totals).transpose(0, 2, 1) / share
 
 
 def _compiled(parameters: Parameters) -> Callable[..., tuple[Any, Any]]:

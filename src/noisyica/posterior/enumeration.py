@@ -72,10 +72,13 @@ def count_states(prior: Prior, p: int) -> int | None:
     return None if classes is None else len(classes.means) ** p
 
 
-def can_enumerate(prior: Prior, p: int, X: np.ndarray, most: int) -> bool:
-    """Return whether there are at most ``most`` states, and nothing is missing in X."""
+def can_enumerate(prior: Prior, p: int, most: int) -> bool:
+    """Return whether the discrete variables leave a closed form, and have at most ``most`` states.
+
+    Then rows without missing entries have an exact likelihood and posterior mean.
+    """
     states = count_states(prior, p)
-    return states is not None and states <= most and not np.isnan(X).any()
+    return states is not None and states <= most
 
 
 def check(prior: Prior, p: int, most: int = STATES) -> None:

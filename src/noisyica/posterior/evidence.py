@@ -60,7 +60,7 @@ def choose_method(
     if method not in METHODS:
         names = ", ".join(repr(name) for name in METHODS)
         raise ValueError(f"method={method!r} is not known. Choose one of {names}.")
-    possible = enumeration.can_enumerate(prior, p, X, most)
+    possible = enumeration.can_enumerate(prior, p, most) and not np.isnan(X).any()
     if method == "exact" and not possible:
         states = enumeration.count_states(prior, p)
         here = "no closed form" if states is None else f"{states:,}"

@@ -14,6 +14,7 @@ import numpy as np
 
 from noisyica import laws
 from noisyica._jax.precision import double_precision
+from noisyica.posterior.units import in_standard_units
 
 if TYPE_CHECKING:
     from noisyica.model import Model
@@ -50,13 +51,14 @@ def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = No
     """
     if not model.prior.has_offset:
         return np.zeros(len(X))
-    residual = X - beta @ model.mixing.T
-    precision = np.where(np.isnan(X), 0.0, 1 / np.broadcast_to(model.noise_variance, X.shape[1:]))
+    theta, rows, unit = in_standard_units(model.parameters(), X)
+    residual = rows[:] - beta @ np.asarray(theta.A).T
+    precision = np.where(np.isnan(X), 0.0, 1 / np.broadcast_to(theta.sigma2, X.shape[1:]))
     a, b = precision.sum(1), np.nansum(precision * residual, 1)
-    scale = float(np.asarray(model.prior.offset_scale))
+    scale = theta.prior.offset_scale
     if seed is None:
-        return np.asarray(_mean(scale, a, b))
-    return np.asarray(_draw(jax.random.key(seed), scale, a, b))
+        return unit * np.asarray(_mean(scale, a, b))
+    return unit * np.asarray(_draw(jax.random.key(seed), scale, a, b))
 
 
 @jax.jit

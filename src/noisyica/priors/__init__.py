@@ -8,17 +8,18 @@ A prior is immutable, a pytree whose leaves are its parameters, and knows how to
 variables given the data (through a :class:`Channel`), to summarise them in sufficient statistics,
 and to re-estimate itself from those.
 
-================  ==================================================================================
-``base``          the base of all priors: :class:`Prior`, and :class:`Channel`, what it sees of x
-``capabilities``  what a prior can do besides learning, and the methods that this needs
-``independent``   coefficients of any scalar law: :class:`Independent`
-``pieces``        starts for the mode of independent coefficients
-``named``         the paper's priors of that kind, with names for their parameters
-``ternary``       :class:`SingleScaleTernary`, :class:`SingleScaleTernaryOffset`: one scale per row
-``offset``        a random offset beside any prior: :class:`Offset`
-``table``         the nine short names, and :func:`get`
-``plain``         the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
-================  ==================================================================================
+==================  ================================================================================
+``base``            the base of all priors: :class:`Prior`, and :class:`Channel`, what it sees of x
+``capabilities``    what a prior can do besides learning, and the methods that this needs
+``independent``     coefficients of any scalar law: :class:`Independent`
+``pieces``          starts for the mode of independent coefficients
+``named``           the paper's priors of that kind, with names for their parameters
+``ternary``         signs times one scale per row: :class:`SingleScaleTernary`
+``offset``          a random offset beside any prior: :class:`Offset`
+``ternary_offset``  both of these: :class:`SingleScaleTernaryOffset`
+``table``           the nine short names, and :func:`get`
+``plain``           the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
+==================  ================================================================================
 
 Examples
 --------
@@ -51,21 +52,18 @@ from noisyica.priors.named import (
     Laplace,
     Logistic,
 )
-from noisyica.priors.offset import Offset
+from noisyica.priors.offset import LEAST_SCALE, Offset
 from noisyica.priors.plain import from_plain, to_plain
 from noisyica.priors.table import TABLE, get
-from noisyica.priors.ternary import (
-    TERNARY_STATES,
-    SingleScaleTernary,
-    SingleScaleTernaryOffset,
-    TernaryState,
-)
+from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, TernaryState
+from noisyica.priors.ternary_offset import SingleScaleTernaryOffset
 
 __all__ = [
     "DENSITY",
     "ENUMERATION",
     "EXPANSION",
     "INDEPENDENCE",
+    "LEAST_SCALE",
     "METROPOLIS",
     "MODE",
     "REGISTRY",

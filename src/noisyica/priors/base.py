@@ -76,6 +76,8 @@ class Prior(abc.ABC):
     """The starts that init="auto" tries (:mod:`noisyica.rows.starts`)."""
     offset_scale: ArrayLike = 0.0
     """The mean absolute value of a row's random offset; 0 for priors without one."""
+    begins_with_rows: ClassVar[bool] = False
+    """Whether learning begins with the size of the rows' means as the scale of their offsets."""
 
     # -------------------------------------------------------------------------- what learning needs
 

@@ -18,6 +18,12 @@ from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytr
 Array = jax.Array
 OffsetType = TypeVar("OffsetType", bound="Offset")
 
+LEAST_SCALE = 1e-10
+"""The minimum scale that is learnt, in units of the rows' root mean square.
+
+Smaller offsets are lost in the rounding of single precision, and the inverse of their scale's
+square has to stay within its range."""
+
 
 @as_pytree("prior", "offset_scale")
 class Offset(Prior):
@@ -207,7 +213,7 @@ class Offset(Prior):
 
     def mstep(self: OffsetType, statistics: Any) -> OffsetType:
         inner, size, count = statistics
-        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, 1e-30))
+        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, LEAST_SCALE))
 
     def expansion(self, latent: OffsetState, weight: Array) -> Any:
         return self.prior.expansion(latent.inner, weight)

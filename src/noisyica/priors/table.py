@@ -14,7 +14,8 @@ from noisyica.priors.named import (
     Laplace,
     Logistic,
 )
-from noisyica.priors.ternary import SingleScaleTernary, SingleScaleTernaryOffset
+from noisyica.priors.ternary import SingleScaleTernary
+from noisyica.priors.ternary_offset import SingleScaleTernaryOffset
 
 TABLE: dict[str, type[Prior]] = {
     "log": Logistic,

@@ -1,7 +1,4 @@
-"""Priors whose coefficients are signs times one scale per row, with a collapsed sampler.
-
-They are those of TE-ICA, and of TEoff-ICA, which has an offset.
-"""
+"""The prior of TE-ICA: signs times one scale per row, with a collapsed sampler."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ from noisyica.priors.base import (
     ridge,
     ridge_factor,
 )
-from noisyica.priors.offset import Offset
 
 Array = jax.Array
 
@@ -356,45 +352,3 @@ class SingleScaleTernary(Prior):
         alone, lonely = offset.best(channel.one_one, channel.x_one)
         cost = jnp.where(s > 0, value - 0.5 * linear * linear / q, lonely)
         return jnp.maximum(s, 0.0), jnp.where(s > 0, mu, alone), signs + cost
-
-
-@as_pytree("prior", "offset_scale")
-class SingleScaleTernaryOffset(Offset):
-    """TEoff-ICA: TE-ICA plus a Laplacian offset mu on all of x, and no mu0.
-
-    Parameters
-    ----------
-    gamma : float
-    offset_scale : float
-        Mean of |mu|, in the units of x; fixed (the paper takes 1).
-    """
-
-    def __init__(self, gamma: float = 0.25, offset_scale: float = 1.0) -> None:
-        super().__init__(SingleScaleTernary(gamma), offset_scale)
-
-    @property
-    def gamma(self) -> float:
-        """P(Y = 1) = P(Y = -1)."""
-        return float(self.prior.gamma)
-
-    def plain_fields(self) -> dict[str, Any]:
-        return {"gamma": self.gamma, "offset_scale": self.offset_scale}
-
-    @classmethod
-    def from_plain_fields(cls, fields: dict[str, Any]) -> SingleScaleTernaryOffset:
-        return cls(**fields)
-
-    def mstep(self, statistics: Any) -> SingleScaleTernaryOffset:
-        return self._with(self.prior.mstep(statistics[0]), self.offset_scale)
-
-    @property
-    def n_parameters(self) -> int:
-        return self.prior.n_parameters
-
-    @property
-    def parameters(self) -> dict[str, np.ndarray]:
-        return self.prior.parameters
-
-    def __repr__(self) -> str:
-        scale = float(self.offset_scale)  # type: ignore[arg-type]
-        return f"{type(self).__name__}(gamma={self.gamma:.4g}, offset_scale={scale:.4g})"

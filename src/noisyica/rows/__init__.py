@@ -4,6 +4,7 @@
 ``source``        :class:`Rows`, by which all rows are read, centred and scaled, block by block
 ``scaling``       the centre and the unit of the rows, from one pass over blocks
 ``block``         :class:`Block`, the form in which the engine takes rows
+``dimension``     how many components rows have
 ``starts``        mixing matrices to start from, made from a bounded number of rows
 ================  ==================================================================================
 """

@@ -15,9 +15,9 @@ class Summary(NamedTuple):
     root_mean_square: float  # of the entries about zero
     deviation: float  # root mean square of the entries about ``centre``
     observed: np.ndarray  # (d,)  the share, by weight, of a column's entries that are not missing
-    varies: bool  # whether any column has two different values
+    varies: np.ndarray  # (d,)  whether a column has two different values
     missing: bool  # whether any entry is missing
-    largest: float  # the largest absolute entry
+    largest: np.ndarray  # (d,)  the largest absolute entry of each column
     empty_rows: np.ndarray  # the numbers of the rows in which all entries are missing
     offset: float  # mean absolute value of the rows' means
 
@@ -53,6 +53,9 @@ def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
     pairs = list(zip(parts, units, strict=True))
     weight = np.sum([part.weight for part in parts], 0)
     centre = np.sum([part.weighted * unit for part, unit in pairs], 0) / np.maximum(weight, 1e-300)
+    low = np.fmin.reduce([part.low for part in parts])
+    high = np.fmax.reduce([part.high for part in parts])
+    centre = np.where(low == high, low / (size or 1.0), centre)  # a constant is not rounded
     entries = max(float(sum(part.entries.sum() for part in parts)), 1.0)
 
     def squares_about(point: np.ndarray) -> float:
@@ -63,16 +66,14 @@ def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
             )
         )
 
-    low = np.fmin.reduce([part.low for part in parts])
-    high = np.fmax.reduce([part.high for part in parts])
     return Summary(
-        centre=centre * size,
+        centre=np.where(low == high, low, centre * size),  # where all are the same, to the last bit
         root_mean_square=size * np.sqrt(squares_about(np.zeros_like(centre)) / entries),
         deviation=size * np.sqrt(squares_about(centre) / entries),
         observed=weight / sum(part.total_weight for part in parts),
-        varies=bool((high > low).any()),
+        varies=high > low,
         missing=bool(entries < sum(part.n for part in parts) * len(centre)),
-        largest=size,
+        largest=np.maximum(np.abs(low), np.abs(high)),
         empty_rows=np.flatnonzero(np.concatenate([part.empty for part in parts])),
         offset=sum(part.offset * part.size for part in parts) / sum(part.n for part in parts),
     )
@@ -84,7 +85,10 @@ def _part(X: np.ndarray, weight: np.ndarray) -> _Part:
     size = float(np.max(np.abs(X), where=seen, initial=0.0))
     scaled = np.where(seen, X, 0.0) / (size or 1.0)
     count = seen.sum(0)
-    mean = scaled.sum(0) / np.maximum(count, 1)
+    low = np.min(X, axis=0, where=seen, initial=np.inf)
+    high = np.max(X, axis=0, where=seen, initial=-np.inf)
+    # the mean of a column that is constant is not rounded: others may be small beside it
+    mean = np.where(low == high, low / (size or 1.0), scaled.sum(0) / np.maximum(count, 1))
     scatter = np.where(seen, np.square(scaled - mean), 0.0).sum(0)
     row_means = scaled.sum(1) / np.maximum(seen.sum(1), 1)
     return _Part(
@@ -95,8 +99,8 @@ def _part(X: np.ndarray, weight: np.ndarray) -> _Part:
         scatter=scatter,
         weight=np.einsum("n,nd->d", weight, seen),  # not by BLAS, whose last bits depend on threads
         weighted=np.einsum("n,nd->d", weight, scaled),
-        low=np.min(X, axis=0, where=seen, initial=np.inf),
-        high=np.max(X, axis=0, where=seen, initial=-np.inf),
+        low=low,
+        high=high,
         total_weight=float(weight.sum()),
         offset=float(np.abs(row_means).sum()),
         empty=~seen.any(1),

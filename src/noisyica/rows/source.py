@@ -49,7 +49,8 @@ class Rows:
         refuse_unobserved("rows", empty)
         refuse_unobserved("columns", np.flatnonzero(summary.observed == 0))
         unit = summary.deviation if free_mean else summary.root_mean_square
-        if not summary.varies or unit < 1e-13 * summary.largest:
+        largest = np.max(summary.largest, where=summary.varies, initial=0.0)
+        if not summary.varies.any() or unit < 1e-13 * largest:
             raise ValueError(
                 "X is constant: all its rows are the same, so there is nothing to decompose."
             )
@@ -117,6 +118,32 @@ class Rows:
         rows -= self.centre
         rows /= self.unit
         return rows
+
+
+class InUnits:
+    """Rows of X in another unit, a power of two, as they are read: X itself is not copied.
+
+    Entries farther than ``most`` (d,) from ``centre`` (d,), both in that unit, are refused.
+    """
+
+    def __init__(self, X: np.ndarray, unit: float, centre: np.ndarray, most: np.ndarray) -> None:
+        self._X, self._unit, self._centre, self._most = X, unit, centre, most
+        self.shape = X.shape
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            values = np.asarray(self._X[rows], np.float64) / self._unit
+        far = (np.abs(values - self._centre) > self._most).any(0)
+        if far.any():
+            raise ValueError(
+                f"X has entries in column {int(np.argmax(far))} that are too far from what the "
+                "model knows to compute with: are they in the units of the data that it was "
+                "learnt from?"
+            )
+        return values
 
 
 def release(X: Any) -> None:

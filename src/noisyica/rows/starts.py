@@ -33,14 +33,18 @@ def principal(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 
-def principal_variances(rows: Rows) -> np.ndarray:
-    """Return all principal variances, decreasing, of rows without missing entries."""
-    covariance = np.zeros((rows.d, rows.d))
-    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
-        for part in rows.standardised_blocks():
-            covariance += part.T @ part
-        values = np.linalg.eigvalsh(covariance / rows.n)
-    return np.maximum(values[::-1], 0.0)
+def covariance(rows: Rows) -> np.ndarray:
+    """Return the mean products of the columns (d, d) of rows without missing entries."""
+    total = np.zeros((rows.d, rows.d))
+    for part in rows.standardised_blocks():
+        total += part.T @ part
+    return total / rows.n
+
+
+def column_sizes(X: np.ndarray) -> np.ndarray:
+    """Return the root mean square of each column, or 1 where that is zero."""
+    size = np.sqrt(np.square(X).mean(0))
+    return np.where(size > 0, size, 1.0)
 
 
 def fill(X: np.ndarray, rounds: int = 10) -> np.ndarray:

@@ -28,6 +28,8 @@ class Algorithm(abc.ABC):
     name: ClassVar[str]
     stochastic: ClassVar[bool] = True
     """Whether coefficients are drawn, rather than integrated out or set to their mode."""
+    at_mode: ClassVar[bool] = False
+    """Whether coefficients are set to their mode, which knows nothing of how uncertain they are."""
     several_draws: ClassVar[bool] = False
     """Whether the setting ``n_draws`` applies: iterations may have more than one sweep."""
     stops_by_itself: ClassVar[bool] = False

@@ -32,6 +32,7 @@ class ModeEM(Algorithm):
 
     name: ClassVar[str] = "fam-em"
     stochastic: ClassVar[bool] = False
+    at_mode: ClassVar[bool] = True
 
     def check(self, prior: Prior, p: int, missing: bool) -> None:
         MODE.require(prior)

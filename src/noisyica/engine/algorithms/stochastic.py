@@ -106,7 +106,10 @@ class StochasticEM(Algorithm):
         else:
             rotation = constants.schedule.coarse_rotation(state.t)
         squares = jnp.diag(statistics.bb)
-        return Move(newton_rotation(expansion, pull, squares, step, rotation), shift)
+        W = newton_rotation(expansion, pull, squares, step, rotation)
+        if prior.single_scale:  # signs cannot turn: all coefficients of a row move with its scale
+            W = jnp.diag(W).mean() * jnp.eye(p)
+        return Move(W, shift)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,22 @@
+"""Checks of arguments that methods have in common: counts and random seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+RandomState = int | np.integer[Any] | np.random.RandomState | None
+
+
+def check_counts(**counts: tuple[Any, int]) -> None:
+    """Raise ValueError unless each value is an integer, and at least its minimum."""
+    for name, (value, minimum) in counts.items():
+        if not (isinstance(value, (int, np.integer)) and value >= minimum):
+            raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
+
+
+def seed_of(random_state: RandomState) -> int:
+    """Return the random seed that ``random_state`` stands for."""
+    return int(check_random_state(random_state).randint(2**31 - 1))

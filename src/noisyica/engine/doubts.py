@@ -1,0 +1,79 @@
+"""What a user should know of a fit that cannot be read from its numbers alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from noisyica.engine.state import Run
+from noisyica.engine.task import LEAST_COLUMN, LEAST_OWN_NOISE, Task
+
+_LOST = float(np.sqrt(LEAST_COLUMN / LEAST_OWN_NOISE))
+NAMED = 5
+"""The maximum number of columns that are named."""
+
+
+def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
+    """Return what is doubtful about a fit, as texts.
+
+    ``kept`` is the number of components of the result; ``names`` are those of the columns, or None.
+    """
+    n = task.rows.n
+    said = [_noise_at_its_floor(task, run, names)]
+    lost = _lost(task)
+    if task.plan.diagonal and lost.any():
+        said.append(
+            f"{_columns(lost, names)} are less than {_LOST:g} times as large as the others: "
+            "nothing is learnt of them. Bring the columns to one scale."
+        )
+    if kept > n:
+        said.append(
+            f"{kept} components are more than {n} rows can determine: most of what they are comes "
+            "from the prior and the start. Take fewer components, or n_components='auto'."
+        )
+    if task.with_own_noise is not None and kept > task.with_own_noise:
+        said.append(
+            f"{kept} components were found with equal noise in all columns, but with a noise "
+            f"variance for each column there would be about {task.with_own_noise}, and that fits "
+            "better (by the BIC of normal components): many components may be noise of single "
+            "columns. Take noise='diagonal', or bring the columns to one scale."
+        )
+    return [text for text in said if text]
+
+
+def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
+    """Return what to say where the noise variance has run to its floor, or nothing."""
+    met = np.asarray(run.state.parameters.sigma2) <= task.constants.floor * (1 + 1e-9)
+    if task.plan.diagonal:
+        squares = np.asarray(task.blocks.sum_xx).sum(0)
+        met &= (squares > 0) & ~_lost(task)
+        if not met.any():
+            return ""
+        return (
+            f"The noise variance of {_columns(met, names)} ran to zero, and was held at "
+            f"{LEAST_OWN_NOISE:g} of the column's own: a component has taken such a column over "
+            "(a Heywood case), or it has hardly any noise. Take fewer components, or "
+            "noise='isotropic'."
+        )
+    if met.all() and task.plan.algorithm.at_mode and task.p > task.rows.d:
+        return (
+            f"The noise variance ran to zero, and was held at {LEAST_OWN_NOISE:g} of the mean "
+            f"square of X: at their mode, {task.p} components fit any row of {task.rows.d} "
+            "columns. Take algorithm='saem', or fewer components."
+        )
+    return ""
+
+
+def _lost(task: Task) -> np.ndarray:
+    """Return which columns vary, but too little beside the others to learn anything of them."""
+    squares = np.asarray(task.blocks.sum_xx).sum(0) / task.summary.observed
+    return (squares > 0) & (squares < LEAST_COLUMN / LEAST_OWN_NOISE * squares.mean())
+
+
+def _columns(which: np.ndarray, names: Any) -> str:
+    """Return a text that says how many columns, and names the first of them."""
+    numbers = np.flatnonzero(which)
+    named = [str(i) if names is None else repr(str(names[i])) for i in numbers[:NAMED]]
+    more = "" if numbers.size <= NAMED else f" and {numbers.size - NAMED} more"
+    return f"{numbers.size} of {which.size} columns ({', '.join(named)}{more})"
