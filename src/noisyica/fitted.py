@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from noisyica.data import storage
 from noisyica.engine import algorithms, outcome, saving
 from noisyica.model import Model, RandomState
-from noisyica.posterior.standard_errors import standard_errors
+from noisyica.posterior.standard_errors import StandardErrors, standard_errors
 from noisyica.priors import Prior
 
 Self = TypeVar("Self", bound="Fitted")
@@ -35,7 +35,7 @@ class Fitted:
     explained_variance_: np.ndarray
     explained_variance_ratio_: np.ndarray
     stability_: np.ndarray
-    standard_errors_: dict[str, np.ndarray]
+    standard_errors_: StandardErrors
     n_iter_: int
     converged_: bool
     convergence_time_: int
@@ -60,8 +60,13 @@ class Fitted:
         check_is_fitted(self)
         return outcome.history(self._record)
 
-    def standard_errors(self, X: Any, sample_weight: Any = None) -> dict[str, np.ndarray]:
+    def standard_errors(
+        self, X: Any, sample_weight: Any = None, robust: bool = True
+    ) -> StandardErrors:
         """Return standard errors of what was learnt from X, and keep them as ``standard_errors_``.
+
+        They assume that the rows of X are independent and, where entries are missing, that these
+        are missing at random: whether an entry is missing does not depend on what is not seen.
 
         Parameters
         ----------
@@ -69,12 +74,19 @@ class Fitted:
             The rows that the estimator was fitted to, which it does not keep.
         sample_weight : array (n,), optional
             The weights that it was fitted with.
+        robust : bool, default=True
+            Whether the errors are robust (the sandwich of Huber and White): right in large samples
+            where the model is not, too, as errors of those parameters at which the model is
+            nearest. If not, they are by the model: right only where the noise is normal and the
+            coefficients have the law of the prior. Both are about the same there. With fewer than
+            two rows per component they are by the model in any case, and a warning says so.
 
         Returns
         -------
         errors : dict of arrays
             Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
-            the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`).
+            the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`). Its
+            attribute ``robust`` says which they are.
 
         Examples
         --------
@@ -82,8 +94,9 @@ class Fitted:
         >>> from sklearn.datasets import load_iris
         >>> X = load_iris().data
         >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
-        >>> ica.standard_errors(X)["components"].shape
-        (2, 4)
+        >>> errors = ica.standard_errors(X)
+        >>> errors["components"].shape, errors.robust
+        ((2, 4), True)
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
         if weight is not None:
@@ -91,7 +104,7 @@ class Fitted:
         hidden = self.mixing_prior == "normal" and algorithms.get(self.algorithm).stochastic
         parameters = self.model_.parameters()
         self.standard_errors_ = standard_errors(
-            parameters, X, weight, self._free_mean, hidden, verbose=bool(self.verbose)
+            parameters, X, weight, self._free_mean, hidden, robust, verbose=bool(self.verbose)
         )
         return self.standard_errors_
 
