@@ -30,12 +30,12 @@ def mixing():
     return np.random.default_rng(0).normal(size=(D, P))
 
 
-def rows(case, n, seed):
-    """Return n rows of a case."""
+def rows(case, n, seed, together):
+    """Return n rows of a case; in ``together`` of them one draw decides whether sources are on."""
     rng = np.random.default_rng([CASES.index(case), seed])
     on = rng.random((n, P)) < ALPHA
     if case in ("on together", "all three"):
-        on = np.where(rng.random((n, 1)) < 0.5, on[:, :1], on)
+        on = np.where(rng.random((n, 1)) < together, on[:, :1], on)
     size = rng.normal(size=(n, P))
     if case == "laplace":
         on, size = np.ones_like(on), rng.laplace(size=(n, P))
@@ -72,11 +72,11 @@ def estimates(ica, reference):
 
 def replicates(case, chosen):
     """Return estimates, robust errors and errors by the model, and the truth, each by name."""
-    whole = fit(rows(case, chosen.many, 10**6), chosen, 0, mixing())
+    whole = fit(rows(case, chosen.many, 10**6, chosen.together), chosen, 0, mixing())
     truth, _ = estimates(whole, mixing())
     results = []
     for seed in range(chosen.replicates):
-        X = rows(case, chosen.rows, seed)
+        X = rows(case, chosen.rows, seed, chosen.together)
         ica = fit(X, chosen, seed, truth["mixing"])
         values, order = estimates(ica, truth["mixing"])
         both = [dict(ica.standard_errors(X, robust=robust)) for robust in (True, False)]
@@ -107,7 +107,8 @@ def main():
     )
     parser.add_argument("--cases", nargs="+", default=CASES, choices=CASES)
     parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--together", type=float, default=0.5)
     parser.add_argument("--many", type=int, default=200_000, help="rows for the truth")
     parser.add_argument("--algorithm", default="em")
     parser.add_argument("--iterations", type=int, default=200)

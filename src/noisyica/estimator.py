@@ -133,7 +133,8 @@ class NoisyICA(
     explained_variance_, explained_variance_ratio_ : array (p,)
         The variance of x that each component explains, and its share of the total.
     standard_errors_ : dict of arrays
-        What :meth:`standard_errors` returned, once it was called.
+        What :meth:`standard_errors` returned, once it was called. ``standard_errors_.robust`` says
+        whether they are robust, or by the model.
     stability_ : array (n_init - 1, p)
         Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of
         the other runs. Trust those near 1.

@@ -167,14 +167,16 @@ class Fitted:
     def aic(self, X: Any) -> float:
         """Return Akaike's criterion on X: the lower the better.
 
-        It is meant for maximum likelihood (``mixing_prior=None``).
+        It is meant for maximum likelihood (``mixing_prior=None``), and assumes that the rows are
+        independent and that entries, if any are, are missing at random.
         """
         return -2 * float(self.score_samples(X).sum()) + 2 * self.n_parameters_
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion on X: the lower the better.
 
-        It is meant for maximum likelihood (``mixing_prior=None``).
+        It is meant for maximum likelihood (``mixing_prior=None``), and assumes that the rows are
+        independent and that entries, if any are, are missing at random.
         """
         likelihood = self.score_samples(X)
         return -2 * float(likelihood.sum()) + np.log(len(likelihood)) * self.n_parameters_

@@ -116,16 +116,17 @@ class Information:
         self.inverse, self.lifted = [], []
         for i, group in enumerate(groups):
             last = i == len(groups) - 1
-            J = self._cross(*(s[group] for s in self.scores))
-            first, second = (self._whitened_products(s.products[i], last) for s in chains)
+            scores = [s[group] for s in self.scores]
+            J = self._cross(*scores)
+            products = [self._whitened_products(s.products[i], last) for s in chains]
             complete = shape.of_change(group, np.eye(shape.r), bb)
             complete += np.eye(group.shape[1]) * (group >= shape.r * shape.m)[:, None]
             if last and k:
                 complete[0, -k:, -k:] = hessian
-            # what the two chains differ by says how well the products are known
-            error = (first - second) / 2
-            known = np.linalg.norm(error[0], 2) if len(group) == 1 else 2 * np.sqrt(_mean(error))
-            H, lifted = _repaired(complete - (first + second) / 2 + J, J, known)
+            # what each chain by itself says of Cov(S | x) tells how well it is known
+            first, second = (P - self._cross(s, s) for P, s in zip(products, scores, strict=True))
+            known = _size(first - second) / 2
+            H, lifted = _repaired(complete - sum(products) / 2 + J, J, known)
             prior = shape.of_change(group, *added) / self.n
             self.inverse.append(np.linalg.inv(H + prior))
             self.lifted.append(lifted + prior)
@@ -223,6 +224,8 @@ def _repaired(H: np.ndarray, J: np.ndarray, known: float) -> tuple[np.ndarray, n
     return (V * values[:, None]) @ V.swapaxes(1, 2), (V * lifted[:, None]) @ V.swapaxes(1, 2)
 
 
-def _mean(error: np.ndarray) -> float:
-    """Return the mean square of the entries of an array."""
-    return float(np.square(error).mean())
+def _size(errors: np.ndarray) -> float:
+    """Return the norm of one matrix, or twice the root mean square of the entries of several."""
+    if len(errors) == 1:
+        return float(np.linalg.norm(errors[0], 2))
+    return 2 * float(np.sqrt(np.square(errors).mean()))

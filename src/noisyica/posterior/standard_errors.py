@@ -45,6 +45,10 @@ MOST_JOINTLY = 1700
 """The maximum number of parameters that are estimated jointly.
 
 Beyond it only entries (i, j) and (j, i) of C are."""
+MOST_WHOLE = 400
+"""The maximum number of parameters with which the whole change of (mean, A) is among them.
+
+Beyond it, the part of it that is orthogonal to A's columns is taken apart."""
 ROWS_PER_PARAMETER = 10
 """The minimum number of rows per parameter that is estimated jointly.
 
@@ -165,7 +169,7 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
     whole = np.zeros((p + 1, m))
     whole[learnt] = K
     shape = Shape(d, m, n_noise, k)
-    if shape.total <= MOST_JOINTLY and n >= ROWS_PER_PARAMETER * shape.total:
+    if shape.total <= MOST_WHOLE and n >= ROWS_PER_PARAMETER * shape.total:
         frame = Frame(None, whole, directions, shape.groups(joint=True))
         return _Axes(np.diag(np.sqrt(noise)), K, shape, frame)
     # latent variables move x within the columns of A, and along (1, .., 1) where there are offsets
