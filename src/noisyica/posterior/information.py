@@ -109,10 +109,13 @@ class Information:
         self.shape, self.groups, self.weight, self.n = shape, groups, weight, weight.sum()
         k = shape.prior
         squares = sum(s.products[-1][0, -k:, -k:] for s in chains) if k else np.zeros((0, 0))
+        # at the border of the prior's parameters (a weight of zero) there are no second derivatives
+        hessian = sum(s.hessian for s in chains)
+        hessian = np.where(np.isfinite(hessian), hessian, squares)
         self.prior_root = inverse_root(squares / 2 / self.n)
         self.scores = [self._whitened(s.all) for s in chains]
         bb = sum(s.bb for s in chains) / 2 / self.n
-        hessian = self.prior_root @ sum(s.hessian for s in chains) @ self.prior_root / 2 / self.n
+        hessian = self.prior_root @ hessian @ self.prior_root / 2 / self.n
         self.inverse, self.lifted = [], []
         for i, group in enumerate(groups):
             last = i == len(groups) - 1
@@ -123,10 +126,9 @@ class Information:
             complete += np.eye(group.shape[1]) * (group >= shape.r * shape.m)[:, None]
             if last and k:
                 complete[0, -k:, -k:] = hessian
-            # what each chain by itself says of Cov(S | x) tells how well it is known
+            # each chain by itself says what Cov(S | x) is: they differ by twice its error
             first, second = (P - self._cross(s, s) for P, s in zip(products, scores, strict=True))
-            known = _size(first - second) / 2
-            H, lifted = _repaired(complete - sum(products) / 2 + J, J, known)
+            H, lifted = _repaired(complete - sum(products) / 2 + J, J, (first - second) / 2)
             prior = shape.of_change(group, *added) / self.n
             self.inverse.append(np.linalg.inv(H + prior))
             self.lifted.append(lifted + prior)
@@ -209,23 +211,16 @@ def inverse_root(M: np.ndarray) -> np.ndarray:
     )
 
 
-def _repaired(H: np.ndarray, J: np.ndarray, known: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return H with other values where it is not known, and what J needs there.
+def _repaired(H: np.ndarray, J: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return H where it is large enough to be believed, and what J then lacks, as stacks.
 
-    H is a stack of matrices, known to within ``known``. Where an eigenvalue is less than that, or
-    than the least share that is believed, J takes its place: the model is believed there.
+    ``error`` is the Monte-Carlo error of H. An eigenvalue that is less than its error, or than the
+    least share, is replaced by that; and so is J in its direction, so that the errors of what the
+    rows do not determine are large.
     """
     values, V = np.linalg.eigh(H)
-    along = np.einsum("gia,gij,gja->ga", V, J, V, optimize=True)
-    low = values < max(LEAST_SHARE, known)
-    least = np.maximum(along, LEAST_SHARE)
-    lifted = np.where(low, least - along, 0.0)
-    values = np.where(low, least, values)
+    along, noise = (np.einsum("gia,gij,gja->ga", V, M, V, optimize=True) for M in (J, error))
+    least = np.maximum(np.abs(noise), LEAST_SHARE)
+    lifted = np.where(values < least, np.maximum(least - along, 0.0), 0.0)
+    values = np.maximum(values, least)
     return (V * values[:, None]) @ V.swapaxes(1, 2), (V * lifted[:, None]) @ V.swapaxes(1, 2)
-
-
-def _size(errors: np.ndarray) -> float:
-    """Return the norm of one matrix, or twice the root mean square of the entries of several."""
-    if len(errors) == 1:
-        return float(np.linalg.norm(errors[0], 2))
-    return 2 * float(np.sqrt(np.square(errors).mean()))
