@@ -41,18 +41,19 @@ from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.scores import Frame, Scores, moved, prior_directions, row_scores
 from noisyica.priors import DENSITY, Prior
 
-MOST_JOINTLY = 1700
+MOST_JOINTLY = 256
 """The maximum number of parameters that are estimated jointly.
 
 Beyond it only entries (i, j) and (j, i) of C are."""
-MOST_WHOLE = 400
+MOST_WHOLE = 256
 """The maximum number of parameters with which the whole change of (mean, A) is among them.
 
 Beyond it, the part of it that is orthogonal to A's columns is taken apart."""
-ROWS_PER_PARAMETER = 10
+ROWS_PER_PARAMETER = 5
 """The minimum number of rows per parameter that is estimated jointly.
 
-With fewer rows the inverse of their information would be noise."""
+With fewer rows, and of more than ``JOINT_PER_DRAW`` parameters with twice as many, the Monte-Carlo
+error of the information would hide what they say of some directions."""
 ROWS_PER_COMPONENT = 2
 """The minimum number of rows per column of (mean, A) for robust errors.
 
@@ -137,7 +138,7 @@ def standard_errors(
     chosen = np.random.RandomState(seed).choice(len(X), count, replace=False)
     rows = np.asarray(X[chosen], float)
     weight = counts[chosen] * (counts.sum() / counts[chosen].sum())
-    thin = -(-max(group.shape[1] for group in axes.frame.groups) // JOINT_PER_DRAW)
+    thin = _thin(max(group.shape[1] for group in axes.frame.groups))
     options = (axes.frame, max(n_draws // thin, LEAST_DRAWS), thin, n_warmup)
     chains = [row_scores(parameters, rows, weight, *options, seed + i, verbose) for i in (1, 2)]
     return StandardErrors(_errors(theta, hidden, robust, chains, axes, rows, weight), robust)
@@ -169,7 +170,7 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
     whole = np.zeros((p + 1, m))
     whole[learnt] = K
     shape = Shape(d, m, n_noise, k)
-    if shape.total <= MOST_WHOLE and n >= ROWS_PER_PARAMETER * shape.total:
+    if _jointly(shape, MOST_WHOLE, n):
         frame = Frame(None, whole, directions, shape.groups(joint=True))
         return _Axes(np.diag(np.sqrt(noise)), K, shape, frame)
     # latent variables move x within the columns of A, and along (1, .., 1) where there are offsets
@@ -180,8 +181,19 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
     if used.all():  # the symmetric root, in which entries belong to components
         B = B @ V.T
     shape = Shape(B.shape[1], m, n_noise, k)
-    joint = shape.total <= MOST_JOINTLY and n >= ROWS_PER_PARAMETER * shape.total
-    return _Axes(span @ B, K, shape, Frame(B, whole, directions, shape.groups(joint)))
+    groups = shape.groups(_jointly(shape, MOST_JOINTLY, n))
+    return _Axes(span @ B, K, shape, Frame(B, whole, directions, groups))
+
+
+def _jointly(shape: Shape, most: int, n: int) -> bool:
+    """Return whether n rows are enough for all parameters jointly, if there are at most ``most``."""
+    rows = ROWS_PER_PARAMETER * shape.total * _thin(shape.total)
+    return shape.total <= most and n >= rows
+
+
+def _thin(count: int) -> int:
+    """Return of how many draws one is used, where ``count`` parameters are taken jointly."""
+    return -(-count // JOINT_PER_DRAW)
 
 
 def _second_moments(prior: Prior, p: int) -> np.ndarray:
