@@ -186,7 +186,7 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
 
 
 def _jointly(shape: Shape, most: int, n: int) -> bool:
-    """Return whether n rows are enough for all parameters jointly, if there are at most ``most``."""
+    """Return whether n rows are enough for all parameters, at most ``most``, jointly."""
     rows = ROWS_PER_PARAMETER * shape.total * _thin(shape.total)
     return shape.total <= most and n >= rows
 
