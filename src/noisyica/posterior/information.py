@@ -30,6 +30,12 @@ MOST_NOISES = 300
 """The maximum number of noise variances that are taken jointly where not everything is."""
 
 
+LEAST_OF_PAIRS = 0.5
+"""The minimum of H in units of J, where not everything is taken jointly.
+
+There are then so many pairs, and so few rows, that in some of them H is too small by chance."""
+
+
 class Shape(NamedTuple):
     """The numbers of coordinates: z is (r, m), followed by those of the noise and the prior."""
 
@@ -221,6 +227,8 @@ def _repaired(H: np.ndarray, J: np.ndarray, error: np.ndarray) -> tuple[np.ndarr
     values, V = np.linalg.eigh(H)
     along, noise = (np.einsum("gia,gij,gja->ga", V, M, V, optimize=True) for M in (J, error))
     least = np.maximum(np.abs(noise), LEAST_SHARE)
+    if len(H) > 1:  # pairs, of which there are many and for which there are few rows
+        least = np.maximum(least, LEAST_OF_PAIRS * along)
     lifted = np.where(values < least, np.maximum(least - along, 0.0), 0.0)
     values = np.maximum(values, least)
     return (V * values[:, None]) @ V.swapaxes(1, 2), (V * lifted[:, None]) @ V.swapaxes(1, 2)
