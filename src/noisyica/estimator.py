@@ -138,7 +138,8 @@ class NoisyICA(
         variance of x. The shares sum to what all components explain; the noise, and the offset of
         rows that have one, are the rest (:func:`noisyica.engine.explained.explained_variance`).
     standard_errors_ : dict of arrays
-        What :meth:`standard_errors` returned, once it was called.
+        What :meth:`standard_errors` returned, once it was called. ``standard_errors_.robust`` says
+        whether they are robust, or by the model.
     stability_ : array (n_init - 1, p)
         Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of
         the other runs. Trust those near 1.

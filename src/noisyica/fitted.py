@@ -15,7 +15,7 @@ from noisyica.data import storage
 from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
 from noisyica.model import Model
-from noisyica.posterior.standard_errors import standard_errors
+from noisyica.posterior.standard_errors import StandardErrors, standard_errors
 from noisyica.posterior.units import in_standard_units
 from noisyica.priors import Prior
 from noisyica.rows.numbers import plain_numbers
@@ -39,7 +39,7 @@ class Fitted:
     explained_variance_: np.ndarray
     explained_variance_ratio_: np.ndarray
     stability_: np.ndarray
-    standard_errors_: dict[str, np.ndarray]
+    standard_errors_: StandardErrors
     n_iter_: int
     converged_: bool
     convergence_time_: int
@@ -64,8 +64,13 @@ class Fitted:
         check_is_fitted(self)
         return outcome.history(self._record)
 
-    def standard_errors(self, X: Any, sample_weight: Any = None) -> dict[str, np.ndarray]:
+    def standard_errors(
+        self, X: Any, sample_weight: Any = None, robust: bool = True
+    ) -> StandardErrors:
         """Return standard errors of what was learnt from X, and keep them as ``standard_errors_``.
+
+        They assume that the rows of X are independent and, where entries are missing, that these
+        are missing at random: whether an entry is missing does not depend on what is not seen.
 
         Parameters
         ----------
@@ -73,12 +78,19 @@ class Fitted:
             The rows that the estimator was fitted to, which it does not keep.
         sample_weight : array (n,), optional
             The weights that it was fitted with.
+        robust : bool, default=True
+            Whether the errors are robust (the sandwich of Huber and White): right in large samples
+            where the model is not, too, as errors of those parameters at which the model is
+            nearest. If not, they are by the model: right only where the noise is normal and the
+            coefficients have the law of the prior. Both are about the same there. With fewer than
+            two rows per component they are by the model in any case, and a warning says so.
 
         Returns
         -------
         errors : dict of arrays
             Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
-            the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`).
+            the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`). Its
+            attribute ``robust`` says which they are.
 
         Examples
         --------
@@ -86,8 +98,9 @@ class Fitted:
         >>> from sklearn.datasets import load_iris
         >>> X = load_iris().data
         >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
-        >>> ica.standard_errors(X)["components"].shape
-        (2, 4)
+        >>> errors = ica.standard_errors(X)
+        >>> errors["components"].shape, errors.robust
+        ((2, 4), True)
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
         if weight is not None:
@@ -95,7 +108,7 @@ class Fitted:
         hidden = self.mixing_prior == "normal" and algorithms.get(self.algorithm).stochastic
         parameters, rows, unit = in_standard_units(self.model_.parameters(), X)
         errors = standard_errors(
-            parameters, rows, weight, self._free_mean, hidden, verbose=bool(self.verbose)
+            parameters, rows[:], weight, self._free_mean, hidden, robust, verbose=bool(self.verbose)
         )
         self.standard_errors_ = _in_units_of_x(errors, unit)
         return self.standard_errors_
@@ -178,14 +191,16 @@ class Fitted:
     def aic(self, X: Any) -> float:
         """Return Akaike's criterion on X: the lower the better.
 
-        It is meant for maximum likelihood (``mixing_prior=None``).
+        It is meant for maximum likelihood (``mixing_prior=None``), and assumes that the rows are
+        independent and that entries, if any are, are missing at random.
         """
         return -2 * float(self.score_samples(X).sum()) + 2 * self.n_parameters_
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion on X: the lower the better.
 
-        It is meant for maximum likelihood (``mixing_prior=None``).
+        It is meant for maximum likelihood (``mixing_prior=None``), and assumes that the rows are
+        independent and that entries, if any are, are missing at random.
         """
         likelihood = self.score_samples(X)
         return -2 * float(likelihood.sum()) + np.log(len(likelihood)) * self.n_parameters_
@@ -224,10 +239,11 @@ class Fitted:
         return new
 
 
-def _in_units_of_x(errors: dict[str, np.ndarray], unit: float) -> dict[str, np.ndarray]:
+def _in_units_of_x(errors: StandardErrors, unit: float) -> StandardErrors:
     """Return standard errors that were computed for x in units of ``unit``, in the units of x."""
     powers = {"components": 1, "mixing": 1, "mean": 1, "offset_scale": 1, "noise_variance": 2}
-    return {name: value * unit ** powers.get(name, 0) for name, value in errors.items()}
+    values = {name: value * unit ** powers.get(name, 0) for name, value in errors.items()}
+    return StandardErrors(values, errors.robust)
 
 
 def checked_weight(sample_weight: Any, n: int) -> np.ndarray | None:

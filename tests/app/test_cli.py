@@ -19,6 +19,7 @@ import noisyica
 from noisyica import NoisyICA, plot, priors
 from noisyica.app import demo, options
 from noisyica.app.command_line import app
+from noisyica.app.printing import print_assumptions
 from noisyica.data import read
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,7 @@ def test_select_and_compare(files):
     )
     assert result.exit_code == 0, result.output
     assert "Chosen by bic: 2 components" in result.output
+    assert "The criterion assumes that rows are independent of each other.\n" in result.output
     assert (
         (folder / "out" / "table.csv").read_text().startswith("prior,n_components,log_likelihood")
     )
@@ -151,6 +153,12 @@ def test_select_and_compare(files):
         )
         assert result.exit_code == 0, result.output
         assert "bg: GroupComparison('control': 20 rows, 'patient': 20 rows" in result.output
+        assert "The p-values assume that rows are independent of each other.\n" in result.output
+
+
+def test_missing_entries_are_one_more_assumption(capsys):
+    print_assumptions("The criterion assumes", np.array([[1.0, np.nan]]))
+    assert "independent of each other, and that entries are missing at" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

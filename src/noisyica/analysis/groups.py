@@ -188,6 +188,10 @@ def compare_groups(
 
     Notes
     -----
+    The p-values assume that the rows are independent of each other (not several of one person, for
+    example), so that labels can be permuted; and that entries, if any are, are missing at random
+    and in both groups alike.
+
     If coefficients are linearly dependent (a component may be off in all rows), the inverse of
     their scatter is the pseudo-inverse: what is constant does not count.
 

@@ -97,6 +97,11 @@ def select(
     For each prior, fits are made with increasing numbers of components. Where one of them ends is
     one of the starts of the next.
 
+    All criteria and errors assume that the rows are independent, and that entries, if any are, are
+    missing at random (whether an entry is missing does not depend on what is not seen). Of rows
+    that come several from one person, or one after the other in time, more components are found
+    than there are.
+
     Parameters
     ----------
     X : array (n, d)

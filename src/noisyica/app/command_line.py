@@ -32,6 +32,7 @@ from noisyica.app.options import (
 from noisyica.app.printing import (
     SELECTION_HEADINGS,
     one_line_errors,
+    print_assumptions,
     print_outcome,
     print_pairs,
     print_table,
@@ -255,8 +256,9 @@ def select(
     Example: noisyica select signals.csv -p 2-12 --prior bg,log --criterion heldout -o choice
     """
     with one_line_errors():
+        X = reading.source(data).read().X
         selection = noisyica.select(
-            reading.source(data).read().X,
+            X,
             parse_numbers(n_components),
             prior.split(","),
             criterion,
@@ -273,6 +275,7 @@ def select(
             f"Chosen by {criterion}: {len(best.components_)} components, {best.prior_!r}, "
             f"noise variance {best.noise_variance_:.4g}."
         )
+        print_assumptions("The criterion assumes", X)
         if output is not None:
             _write_selection(selection, table, output)
 
@@ -344,6 +347,7 @@ def compare(
                 random_state=seed,
             )
             typer.echo(f"{name}: {comparison!r}\n{comparison.table()}")
+        print_assumptions("The p-values assume", X)
 
 
 app.command(no_args_is_help=True)(reproduce)

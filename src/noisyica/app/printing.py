@@ -114,6 +114,14 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
     }
 
 
+def print_assumptions(who_assumes: str, X: Any) -> None:
+    """Say what criteria and p-values assume of the rows X."""
+    import numpy as np
+
+    missing = ", and that entries are missing at random" if np.isnan(X).any() else ""
+    typer.echo(f"{who_assumes} that rows are independent of each other{missing}.")
+
+
 def print_pairs(pairs: dict[str, Any]) -> None:
     """Print names in bold, each with its value beside it."""
     table = Table(box=None, show_header=False)

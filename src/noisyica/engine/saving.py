@@ -10,6 +10,7 @@ import numpy as np
 from noisyica import priors
 from noisyica._jax.arrays import to_numpy
 from noisyica.engine.settings import from_plain_settings, plain_settings
+from noisyica.posterior.standard_errors import StandardErrors
 
 ARRAYS = (
     "components_",
@@ -30,8 +31,10 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     settings, init = plain_settings(estimator)
     arrays = {name: np.asarray(getattr(estimator, name)) for name in ARRAYS}
     arrays |= {f"history_{name}": values for name, values in estimator.history_.items()}
-    errors = getattr(estimator, "standard_errors_", {})
-    arrays |= {f"error_{name}": values for name, values in errors.items()}
+    if hasattr(estimator, "standard_errors_"):
+        errors = estimator.standard_errors_
+        arrays |= {f"error_{name}": values for name, values in errors.items()}
+        arrays["robust_errors"] = np.asarray(errors.robust)
     if hasattr(estimator, "stability_"):
         arrays["stability_"] = estimator.stability_
     if hasattr(estimator, "feature_names_in_"):
@@ -64,7 +67,8 @@ def unpack(
     attributes["history_"] = _named(arrays, "history_")
     errors = _named(arrays, "error_")
     if errors:
-        attributes["standard_errors_"] = errors
+        robust = bool(arrays.get("robust_errors", False))  # older files have those by the model
+        attributes["standard_errors_"] = StandardErrors(errors, robust)
     if "stability_" in arrays:
         attributes["stability_"] = arrays["stability_"]
     if "feature_names_in_" in arrays:

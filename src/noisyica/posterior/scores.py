@@ -9,6 +9,9 @@ within the columns of A,
 
 Where there are offsets, C has one more row, for changes along (1, .., 1). For a *full* change C of
 (mean, A), which is not restricted to the columns of A, u is Sigma^-1 (x - mean - A beta).
+
+Scores are taken in the coordinates of a :class:`Frame`, in which the complete data's information on
+each of them is about 1 per row.
 """
 
 from __future__ import annotations
@@ -34,94 +37,101 @@ FEW_COEFFICIENTS = 16384
 With so few of them, compiling takes longer than sampling."""
 
 
-class Scores(NamedTuple):
-    """Posterior means for each row (the last axis of the first four), and sums over the rows."""
+class Frame(NamedTuple):
+    """The coordinates in which scores are taken, and which of their products are wanted.
 
-    C: Any  # (p, p + 1, n); (p + 1, p + 1, n) with an offset; (d, p + 1, n) for a full change
-    noise: Any  # (1, n), or (d, n) for diagonal noise
-    prior: Any  # (k, n)  in the directions of the prior's parameters
+    They are z, with C = B z K' (r m numbers, row by row); the log noise variances, in units of
+    their information; and the prior's parameters along the directions. ``groups`` has arrays
+    (G, g), each line of which has the numbers of g coordinates.
+    """
+
+    B: Any  # (p, r), or (p + 1, r) with an offset; None for a full change: then diag(sigma)
+    K: Any  # (p + 1, m)
+    directions: Any  # (leaves, k), of :func:`prior_directions`
+    groups: tuple[Any, ...]
+
+
+class Scores(NamedTuple):
+    """Posterior means for each row (the last axis of the first two), and sums over the rows."""
+
+    all: Any  # (q, n)  the scores of z, of the noise and of the prior
     b: Any  # (p + 1, n)  b = (1, beta)
-    bb: Any  # (p + 1, p + 1)  sum of b b'
-    squares: Any  # (k, k)  sum of the outer products of the prior's scores
+    bb: Any  # (m, m)  sum of K' b b' K
+    hessian: Any  # (k, k)  minus the second derivatives of the prior's log density
+    products: Any  # for each array of groups, (G, g, g): the outer products of complete scores
 
 
 def row_scores(
     parameters: Parameters,
     X: np.ndarray,
     weight: np.ndarray,
-    directions: np.ndarray,
-    full: bool,
+    frame: Frame,
     n_draws: int,
+    thin: int,
     n_warmup: int,
     seed: int,
     verbose: bool,
 ) -> Scores:
-    """Return the scores of all rows, by one chain for each row.
-
-    ``directions`` are those of :func:`prior_directions`; ``full`` says whether C is a full change.
-    """
+    """Return the scores of all rows, by one chain for each row, from every ``thin``-th draw."""
     few = X.shape[0] * parameters.A.shape[1] <= FEW_COEFFICIENTS
     compiled = chain.compiled(parameters.prior.compiles_fast or few)
-    score = _score_of_full_change if full else _score_within_columns
-    options = (n_warmup, 1, jnp.asarray(directions), n_draws, "gibbs", False, score)
+    options = (n_warmup, thin, jax.tree.map(jnp.asarray, frame), n_draws, "gibbs", False, _score)
     parts, first = [], 0
     for block, rows in blocks(X, verbose):
         size, n = block.x.shape[1], len(rows)
         block_weight = np.append(weight[first : first + n], np.zeros(size - n))
         block = block._replace(weight=jnp.asarray(block_weight))
         total, _ = compiled(parameters, block, row_keys(rows, seed, size), *options)
-        mean = [np.asarray(part, float) / n_draws for part in total]
-        parts.append([part[..., :n] for part in mean[:4]] + mean[4:])
+        mean = jax.tree.map(lambda part: np.asarray(part, float) / n_draws, total)
+        parts.append(mean._replace(all=mean.all[:, :n], b=mean.b[:, :n]))
         first += n
-    values = list(zip(*parts, strict=True))
-    per_row = [np.concatenate(value, -1) for value in values[:4]]
-    return Scores(*per_row, *(sum(value) for value in values[4:]))
+    summed = jax.tree.map(lambda *values: sum(values), *(part[2:] for part in parts))
+    return Scores(*(np.concatenate([part[i] for part in parts], -1) for i in (0, 1)), *summed)
 
 
 # ------------------------------------------------------------------------------- scores at one draw
 
 
-def _score_within_columns(
-    parameters: Parameters, latent: Any, seen: Channel, block: Block, directions: Array
-) -> Scores:
-    """Return the complete data's scores at one draw, for changes within the columns of A."""
-    prior = parameters.prior
-    beta, offset = prior.coefficients(latent), prior.offset(latent)
-    u = seen.c - seen.c_one[:, None] * offset - seen.G @ beta
-    if prior.has_offset:
-        u = jnp.concatenate([u, (seen.x_one - seen.c_one @ beta - seen.one_one * offset)[None]])
-    return _score(parameters, latent, block, directions, u)
-
-
-def _score_of_full_change(
-    parameters: Parameters, latent: Any, seen: Channel, block: Block, directions: Array
-) -> Scores:
-    """Return the complete data's scores at one draw, for a full change of (mean, A)."""
-    return _score(parameters, latent, block, directions, None)
-
-
 def _score(
-    parameters: Parameters, latent: Any, block: Block, directions: Array, u: Array | None
+    parameters: Parameters, latent: Any, seen: Channel, block: Block, frame: Frame
 ) -> Scores:
-    """Return the complete data's scores at one draw; ``u`` is None for a full change."""
+    """Return the complete data's scores at one draw."""
     prior, noise = parameters.prior, parameters.sigma2
     beta, offset = prior.coefficients(latent), prior.offset(latent)
-    weight = block.weight.astype(beta.dtype)
+    dtype, n = beta.dtype, beta.shape[1]
+    weight = block.weight.astype(dtype)
     b = jnp.concatenate([jnp.ones_like(beta[:1]), beta])
+    Kb = frame.K.astype(dtype).T @ b
     residual = block.x - fitted(parameters, beta, offset, block.x.dtype)
-    if u is None:
-        u = (residual / noise[..., None]).astype(beta.dtype)
-    square = 0.5 * (residual * residual / noise[..., None] - 1)
-    of_noise = square if noise.ndim else square.sum(0, keepdims=True)
-    of_prior = _prior_score(prior, beta, offset, directions.astype(beta.dtype)) * (weight > 0)
+    residual = (residual / jnp.sqrt(noise)[..., None]).astype(dtype)  # in units of the noise
+    if frame.B is None:
+        u = residual
+    else:
+        u = seen.c - seen.c_one[:, None] * offset - seen.G @ beta
+        if prior.has_offset:
+            u = jnp.concatenate([u, (seen.x_one - seen.c_one @ beta - seen.one_one * offset)[None]])
+        u = frame.B.astype(dtype).T @ u
+    # the complete data's information on log sigma^2 is d / 2 per row, or 1 / 2 in each column
+    square = residual * residual - 1
+    of_noise = square if noise.ndim else square.sum(0, keepdims=True) / np.sqrt(len(square))
+    of_prior = _prior_score(prior, beta, offset, frame.directions.astype(dtype)) * (weight > 0)
+    of_z = (u[:, None] * Kb).reshape(-1, n)
+    scores = jnp.concatenate([of_z, of_noise / np.sqrt(2.0), of_prior])
     return Scores(
-        C=u[:, None] * b,
-        noise=of_noise.astype(beta.dtype),
-        prior=of_prior,
+        all=scores,
         b=b,
-        bb=(b * weight) @ b.T,
-        squares=(of_prior * weight) @ of_prior.T,
+        bb=((Kb * weight) @ Kb.T).astype(float),
+        hessian=_prior_hessian(prior, beta, offset, weight, frame.directions.astype(dtype)),
+        products=tuple(_products(scores, weight, group) for group in frame.groups),
     )
+
+
+def _products(scores: Array, weight: Array, group: Array) -> Array:
+    """Return the weighted sums of products (G, g, g) of scores that are in a group (G, g)."""
+    chosen = scores[group]
+    if len(group) == 1:  # one large product of matrices
+        return ((chosen[0] * weight) @ chosen[0].T)[None].astype(float)
+    return ((chosen * weight)[:, :, None] * chosen[:, None]).sum(-1).astype(float)
 
 
 def _prior_score(prior: Any, beta: Array, offset: Array, directions: Array) -> Array:
@@ -137,6 +147,21 @@ def _prior_score(prior: Any, beta: Array, offset: Array, directions: Array) -> A
         )[1]
 
     return jax.vmap(along, in_axes=1)(directions)
+
+
+def _prior_hessian(
+    prior: Any, beta: Array, offset: Array, weight: Array, directions: Array
+) -> Array:
+    """Return minus the second derivatives (k, k) of the rows' log density in the directions."""
+    if not directions.size:
+        return jnp.zeros((0, 0))
+
+    def total(step: Array) -> Array:
+        density = moved(prior, directions @ step).log_density(beta, offset)
+        return (jnp.where(weight > 0, density, 0.0) * weight).sum()
+
+    start = jnp.zeros(directions.shape[1], beta.dtype)
+    return -jax.jacfwd(jax.grad(total))(start).astype(float)
 
 
 # --------------------------------------------------------- the directions of the prior's parameters

@@ -1,53 +1,83 @@
 r"""Standard errors of what was learnt, from the information that the observed rows hold.
 
 A Markov chain at the fitted parameters estimates the score of each row
-(:mod:`noisyica.posterior.scores`), and the sum over rows of the scores' outer products is the
-information (Louis, 1982, is the same matrix by another route). Two independent chains, one for each
-factor of the product, leave no Monte-Carlo bias.
+(:mod:`noisyica.posterior.scores`), and how much the row influenced the estimates
+(:mod:`noisyica.posterior.information`). *Robust* errors are the spread of these influences (the
+sandwich of Huber and White). They are right in large samples whatever the law of the rows, if the
+rows are independent and have the same law: as errors of those parameters at which the model is
+nearest to that law. Errors *by the model* are the inverse of the information, and are right only
+where the model is. Both need independent rows; and where entries are missing, that whether an entry
+is missing does not depend on what is not seen (missing at random).
 
-**Which parameters are estimated jointly.** Write a change of (mean, A) as A C + D, with D
-orthogonal to A's columns in the noise's metric, and b = (1, beta). What a row says of D is
-r b' / sigma^2, r being the part of x orthogonal to A: independent of beta, with mean zero. Hence D
-is uncorrelated with everything else, and its information is that of a regression on the posterior
-means of b. The rest is estimated jointly, from p numbers per row: the p (p + 1) entries of C (one
-more row where there are offsets), log sigma^2 and the prior's parameters. Diagonal noise couples D
-with the noise, by about p / d. Where there are rows enough, C is then the *full* change of (mean,
-A), with d (p + 1) entries, and there is no D.
+**Which parameters are estimated jointly.** Where there are rows enough, all are: a full change of
+(mean, A) with d (p + 1) entries, the log noise variances and the prior's parameters. Otherwise,
+write a change of (mean, A) as A C + D, with D orthogonal to A's columns in the noise's metric, and
+b = (1, beta). What a row says of D is r b' / sigma^2, r being the part of x orthogonal to A:
+independent of beta, with mean zero, if the model is right. Hence D is then uncorrelated with
+everything else, and its information is that of a regression on the posterior means of b. The rest
+is estimated jointly, from p numbers per row: the p (p + 1) entries of C (one more row where there
+are offsets), the noise and the prior's parameters; or, with fewer rows still, two entries of C at a
+time. Robust errors take all of a row's influences together in each case.
 
 The complete data's information is block diagonal and known in closed form (A' Sigma^-1 A with E[b
-b'], d / 2, and the prior's own). In its units the observed information is the share of it that the
-rows keep, a matrix between 0 and 1.
+b'], d / 2, and the prior's own, for which second derivatives are taken).
 
-Where A is hidden, the precision of its prior is added, and the standard errors are its posterior's.
+Where A is hidden, the precision of its prior is added, and the standard errors by the model are its
+posterior's. In robust errors the prior counts as one more row whose score has that precision as its
+covariance, so that both are the same where the model is right.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from noisyica._jax.arrays import to_numpy
 from noisyica._jax.precision import double_precision
+from noisyica.posterior.information import LEAST_SHARE, Information, Shape, inverse_root
 from noisyica.posterior.parameters import Parameters
-from noisyica.posterior.scores import Scores, moved, prior_directions, row_scores
+from noisyica.posterior.scores import Frame, Scores, moved, prior_directions, row_scores
 from noisyica.priors import DENSITY, Prior
 
-LEAST_SHARE = 1e-4
-"""The minimum share of the complete data's information that is believed.
-
-Less is noise of the estimate."""
-MOST_JOINTLY = 1700
+MOST_JOINTLY = 256
 """The maximum number of parameters that are estimated jointly.
 
 Beyond it only entries (i, j) and (j, i) of C are."""
-ROWS_PER_PARAMETER = 10
+MOST_WHOLE = 256
+"""The maximum number of parameters with which the whole change of (mean, A) is among them.
+
+Beyond it, the part of it that is orthogonal to A's columns is taken apart."""
+ROWS_PER_PARAMETER = 5
 """The minimum number of rows per parameter that is estimated jointly.
 
-With fewer rows the inverse of their information would be noise."""
+With fewer rows, and of more than ``JOINT_PER_DRAW`` parameters with twice as many, the Monte-Carlo
+error of the information would hide what they say of some directions."""
+ROWS_PER_COMPONENT = 2
+"""The minimum number of rows per column of (mean, A) for robust errors.
+
+With fewer rows there is hardly a residual left whose spread could be seen."""
 MOST_NUMBERS = 2e7
 """The maximum number of entries of the scores that are kept: of larger data a random part of the
 rows is taken."""
+JOINT_PER_DRAW = 128
+"""The number of parameters estimated jointly up to which each draw is used.
+
+With more of them, draws cost less than the products of their scores, and some are left out."""
+LEAST_DRAWS = 10
+"""The minimum number of draws of each chain that are used."""
+
+
+class StandardErrors(dict[str, np.ndarray]):
+    """Standard errors by name. Attribute ``robust`` says whether they are robust."""
+
+    def __init__(self, errors: dict[str, np.ndarray], robust: bool) -> None:
+        super().__init__(errors)
+        self.robust = robust
+
+    def __reduce__(self) -> Any:
+        return StandardErrors, (dict(self), self.robust)
 
 
 @double_precision()
@@ -57,11 +87,12 @@ def standard_errors(
     weight: np.ndarray | None = None,
     free_mean: bool = True,
     hidden: bool = False,
+    robust: bool = True,
     n_draws: int = 100,
     n_warmup: int = 50,
     seed: int = 0,
     verbose: bool = True,
-) -> dict[str, np.ndarray]:
+) -> StandardErrors:
     """Return standard errors of the fitted parameters by name.
 
     They are those of "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance" and the
@@ -72,12 +103,16 @@ def standard_errors(
     parameters : Parameters
         What was learnt from X.
     X : array (n, d)
+        Its rows are taken to be independent.
     weight : array (n,), optional
         How many rows each row counts for.
     free_mean : bool
         Whether the mean was learnt.
     hidden : bool
         Whether A was hidden (``mixing_prior="normal"``).
+    robust : bool
+        Whether errors are robust, or by the model. With fewer than two rows per component (and
+        mean), they are by the model in any case, and a warning says so.
     n_draws, n_warmup : int
         The number of sweeps of each of the two chains, and of those before them.
     seed : int
@@ -85,85 +120,206 @@ def standard_errors(
     verbose : bool
         Whether to show progress on a terminal when it takes more than a second.
     """
+    counts = np.ones(len(X)) if weight is None else weight
     d, p = parameters.A.shape
+    if robust and len(X) < ROWS_PER_COMPONENT * (p + free_mean):
+        robust = False
+        warnings.warn(
+            f"{len(X)} rows are too few for robust standard errors of {p} components: these are by "
+            "the model, and are right only if the model is.",
+            stacklevel=3,
+        )
     directions = prior_directions(parameters.prior, p)
     if directions.size:
         DENSITY.require(parameters.prior)
-    diagonal, k = bool(np.ndim(parameters.sigma2)), directions.shape[1]
-    n_full = d * (p + 2) + k  # the number of parameters for a full change of (mean, A)
-    full = diagonal and n_full <= MOST_JOINTLY and len(X) >= ROWS_PER_PARAMETER * n_full
-    per_row = n_full if full else p * (p + 1) + 2 * p + (d if diagonal else 1)
-    count = min(len(X), max(200, int(MOST_NUMBERS / per_row)))
+    theta = to_numpy(parameters)
+    axes = _axes(theta, directions, free_mean, len(X))
+    count = min(len(X), max(200, int(MOST_NUMBERS / axes.shape.total)))
     chosen = np.random.RandomState(seed).choice(len(X), count, replace=False)
     rows = np.asarray(X[chosen], float)
-    counts = np.ones(len(X)) if weight is None else weight
     weight = counts[chosen] * (counts.sum() / counts[chosen].sum())
-    options = (directions, full, n_draws, n_warmup)
+    thin = _thin(max(group.shape[1] for group in axes.frame.groups))
+    options = (axes.frame, max(n_draws // thin, LEAST_DRAWS), thin, n_warmup)
     chains = [row_scores(parameters, rows, weight, *options, seed + i, verbose) for i in (1, 2)]
-    theta = to_numpy(parameters)
-    return _errors(theta, free_mean, hidden, chains, directions, rows, weight, full)
+    return StandardErrors(_errors(theta, hidden, robust, chains, axes, rows, weight), robust)
+
+
+# ----------------------------------------------------- the units of the complete data's information
+
+
+class _Axes(NamedTuple):
+    """Coordinates z in which the complete data's information is about the identity.
+
+    A change of (mean, A), or of A where the mean is not learnt, is U z K.
+    """
+
+    U: np.ndarray  # (d, r)
+    K: np.ndarray  # (m, m), m = p + 1 or, without a mean, p
+    shape: Shape
+    frame: Frame
+
+
+def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) -> _Axes:
+    """Return the coordinates for the errors of what was learnt from n rows."""
+    A: Any = theta.A
+    d, p = A.shape
+    noise, k = np.broadcast_to(theta.sigma2, (d,)), directions.shape[1]
+    m, n_noise = p + free_mean, np.size(theta.sigma2)
+    learnt = slice(1 - free_mean, None)  # which columns of (mean, A)
+    K = inverse_root(_second_moments(theta.prior, p)[learnt, learnt])
+    whole = np.zeros((p + 1, m))
+    whole[learnt] = K
+    shape = Shape(d, m, n_noise, k)
+    if _jointly(shape, MOST_WHOLE, n):
+        frame = Frame(None, whole, directions, shape.groups(joint=True))
+        return _Axes(np.diag(np.sqrt(noise)), K, shape, frame)
+    # latent variables move x within the columns of A, and along (1, .., 1) where there are offsets
+    span = np.column_stack([A, np.ones(d)]) if theta.prior.has_offset else A
+    values, V = np.linalg.eigh(span.T @ (span / noise[:, None]))
+    used = values > 1e-10 * values.max()  # p > d leaves directions of C without effect
+    B = V[:, used] / np.sqrt(values[used])
+    if used.all():  # the symmetric root, in which entries belong to components
+        B = B @ V.T
+    shape = Shape(B.shape[1], m, n_noise, k)
+    groups = shape.groups(_jointly(shape, MOST_JOINTLY, n))
+    return _Axes(span @ B, K, shape, Frame(B, whole, directions, groups))
+
+
+def _jointly(shape: Shape, most: int, n: int) -> bool:
+    """Return whether n rows are enough for all parameters, at most ``most``, jointly."""
+    rows = ROWS_PER_PARAMETER * shape.total * _thin(shape.total)
+    return shape.total <= most and n >= rows
+
+
+def _thin(count: int) -> int:
+    """Return of how many draws one is used, where ``count`` parameters are taken jointly."""
+    return -(-count // JOINT_PER_DRAW)
+
+
+def _second_moments(prior: Prior, p: int) -> np.ndarray:
+    """Return the mean of b b' under the prior, b = (1, beta)."""
+    mean, variance = prior.mean(), prior.variance()
+    if not (np.isfinite(mean) and np.isfinite(variance) and variance > 0):
+        mean, variance = 0.0, 1.0  # any units will do
+    b = np.append(1.0, np.full(p, mean))
+    return np.outer(b, b) + variance * np.diag(np.append(0.0, np.ones(p)))
+
+
+# ------------------------------------------------------------------------- from scores to errors
 
 
 def _errors(
     theta: Parameters,
-    free_mean: bool,
     hidden: bool,
+    robust: bool,
     chains: list[Scores],
-    directions: np.ndarray,
+    axes: _Axes,
     X: np.ndarray,
     weight: np.ndarray,
-    full: bool,
 ) -> dict[str, np.ndarray]:
     """Return standard errors by name, from the scores of two chains of the rows X.
 
     Each row counts for ``weight`` rows.
     """
+    U, K, shape, frame = axes
+    n, noise = weight.sum(), np.broadcast_to(theta.sigma2, len(U))
+    pull = _precision(theta, chains, weight, shape.m) if hidden else np.zeros(shape.m)
+    added = (U.T @ U, K * pull @ K)
+    information = Information(shape, frame.groups, chains, weight, added)
+    rest = _Rest(theta, axes, chains, X, weight, noise.mean() * added[1] / n)
+    covariances = information.by_model(K)
+    of_change = np.einsum("ja,kab,jb->jk", U, covariances.columns, U, optimize=True)
+    of_change = of_change + rest.by_model()
+    if robust:
+        by_model, moves = of_change, information.influences()
+        covariances = information.robust(K, moves)
+        of_change = np.einsum("ja,kab,jb->jk", U, covariances.columns, U, optimize=True)
+        of_change = (of_change + rest.robust(moves)) * n / (n - shape.m)
+        of_change = np.maximum(of_change, LEAST_SHARE * by_model)  # never below zero by chance
+    of_noise = np.sqrt(
+        np.maximum(covariances.noise, 0.0) * (2 if np.ndim(theta.sigma2) else 2 / len(U))
+    )
+    of_prior = _errors_of_prior(theta.prior, frame.directions, covariances.prior)
+    return _by_name(theta, np.sqrt(of_change), of_noise, of_prior)
+
+
+def _precision(theta: Parameters, chains: list[Scores], weight: np.ndarray, m: int) -> np.ndarray:
+    """Return the precision of a hidden A's prior for each column of (mean, A), (m,)."""
     A: Any = theta.A
-    d, p = A.shape
-    noise, diagonal = np.broadcast_to(theta.sigma2, (d,)), bool(np.ndim(theta.sigma2))
-    learnt = slice(0 if free_mean else 1, None)  # which columns of C, those of (mean, A)
-    n = weight.sum()
-    bb = sum(s.bb for s in chains)[learnt, learnt] / 2
-    # latent variables move x within the columns of A, and along (1, .., 1) where there are offsets
-    span = np.column_stack([A, np.ones(d)]) if theta.prior.has_offset else A
-    if full:
-        span = np.eye(d)
-    axes = _axes(span, noise, bb, sum(s.squares for s in chains) / 2)
-    pull = np.zeros(len(bb))  # the precision of A's prior
-    if hidden:
-        pull[-p:] = 1 / (np.square(A).mean(0) + noise.mean() / np.diag(bb)[-p:])
-    on_noise = n / 2 if diagonal else n * d / 2  # the complete data's information on log sigma^2
-    scores = [_whitened(s, axes, learnt, on_noise) for s in chains]
-    U = span @ axes.B
-    added = (U.T @ U, axes.K * pull @ axes.K)
-    q = scores[0][0].shape[0] * len(bb) + len(scores[0][1])
-    joint = q <= MOST_JOINTLY and len(weight) >= ROWS_PER_PARAMETER * q
-    within, others = (_joint if joint else _pairs)(scores, weight, added, U, axes.K)
-    # the part D of A's change that is orthogonal to its columns
-    first, second = (axes.K @ s.b[learnt] for s in chains)
-    means = _cross(first, second, weight)
-    outside = np.diag(axes.K @ _inverse(means, noise.mean() * (axes.K * pull @ axes.K)) @ axes.K)
-    observed = np.maximum(np.average(~np.isnan(X), 0, weight), 1 / n)
-    left = np.maximum(noise - np.square(U).sum(1), 0.0)[:, None]
-    of_change = np.sqrt(within + left * outside / observed[:, None])
-    count = len(chains[0].noise)
-    of_noise = np.sqrt(np.diag(others)[:count] / on_noise)
-    covariance = axes.prior @ others[count:, count:] @ axes.prior
-    of_prior = _errors_of_prior(theta.prior, directions, covariance)
-    return _by_name(theta, free_mean, of_change, of_noise, of_prior)
+    p = A.shape[1]
+    squares = sum(np.square(s.b[-p:]) @ weight for s in chains) / 2
+    pull = np.zeros(m)
+    pull[-p:] = 1 / (np.square(A).mean(0) + np.mean(theta.sigma2) / squares)
+    return pull
+
+
+class _Rest:
+    """The part D of a change of (mean, A) that is orthogonal to A's columns.
+
+    There is none where a change is full: then all its variances are zero.
+    """
+
+    def __init__(
+        self,
+        theta: Parameters,
+        axes: _Axes,
+        chains: list[Scores],
+        X: np.ndarray,
+        weight: np.ndarray,
+        added: np.ndarray,
+    ) -> None:
+        self.axes, self.weight, self.n = axes, weight, weight.sum()
+        U, K, _, frame = axes
+        noise = np.broadcast_to(theta.sigma2, len(U))
+        self.left = np.maximum(noise - np.square(U).sum(1), 0.0)[:, None]
+        seen = ~np.isnan(X.T)
+        self.observed = np.maximum(np.average(seen, 1, weight), 1 / self.n)[:, None]
+        b = [frame.K.T @ s.b for s in chains]
+        means = (b[0] * weight / self.n) @ b[1].T
+        values, V = np.linalg.eigh(0.5 * (means + means.T))
+        self.inverse = np.linalg.inv((V * np.maximum(values, LEAST_SHARE)) @ V.T + added)
+        self.added = added
+        if frame.B is None:
+            self.left, self.residual = np.zeros_like(self.left), np.zeros_like(X.T)
+        else:
+            A: Any = theta.A
+            fit = np.asarray(theta.mean)[:, None] + A @ ((chains[0].b + chains[1].b)[1:] / 2)
+            residual = np.where(seen, X.T - fit, 0.0)
+            self.residual = residual - U @ (U.T @ (residual / noise[:, None]))
+        self.moves = [K @ (self.inverse @ part) for part in b]  # (m, n), times the residual
+
+    def by_model(self) -> np.ndarray:
+        """Return the variances (d, m) where the model is right."""
+        K = self.axes.K
+        return np.asarray(self.left / self.observed * np.diag(K @ self.inverse @ K) / self.n)
+
+    def robust(self, moves: list[np.ndarray]) -> np.ndarray:
+        """Return the variances (d, m) by the influences of rows.
+
+        Twice the covariances with the rest of the change, whose influences are ``moves``, are among
+        them.
+        """
+        U, K, shape, frame = self.axes
+        if frame.B is None:
+            return np.zeros((len(U), shape.m))
+        R, share = self.residual, self.weight / self.n**2
+        own = np.square(R) @ (share * self.moves[0] * self.moves[1]).T / self.observed**2
+        both = np.empty_like(own)
+        first, second = (move[: shape.r * shape.m].reshape(shape.r, shape.m, -1) for move in moves)
+        for k, row in enumerate(K):
+            products = (row @ first) * self.moves[1][k] + (row @ second) * self.moves[0][k]
+            both[:, k] = (U * (R @ (products * share).T)).sum(1)
+        prior = self.left * np.diag(K @ self.inverse @ self.added @ self.inverse @ K) / self.n
+        return np.asarray(own + both / self.observed + prior)
 
 
 def _by_name(
-    theta: Parameters,
-    free_mean: bool,
-    of_change: np.ndarray,
-    of_noise: np.ndarray,
-    of_prior: dict[str, np.ndarray],
+    theta: Parameters, of_change: np.ndarray, of_noise: np.ndarray, of_prior: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return by name the standard errors of (mean, A), of log sigma^2 and of the prior."""
     p = theta.A.shape[1]
     errors = {"components": of_change[:, -p:].T, "mixing": of_change[:, -p:]}
-    if free_mean:
+    if of_change.shape[1] > p:
         errors["mean"] = of_change[:, 0]
     diagonal = bool(np.ndim(theta.sigma2))
     errors["noise_variance"] = (
@@ -172,131 +328,6 @@ def _by_name(
     return errors | {
         f"prior_{name}" if name in errors else name: value for name, value in of_prior.items()
     }
-
-
-# ----------------------------------------------------- the units of the complete data's information
-
-
-class _Axes(NamedTuple):
-    """Coordinates in which the complete data's information is the identity.
-
-    They are z with C = B z K, and ``prior`` times new coordinates for the prior's parameters.
-    """
-
-    B: np.ndarray  # (p, r)
-    K: np.ndarray  # (m, m), m = p + 1 or, without a mean, p
-    prior: np.ndarray  # (k, k)
-
-
-def _axes(span: np.ndarray, noise: np.ndarray, bb: np.ndarray, squares: np.ndarray) -> _Axes:
-    """Return the coordinates for changes of (mean, A) within the columns of ``span``."""
-    values, V = np.linalg.eigh(span.T @ (span / noise[:, None]))
-    used = values > 1e-10 * values.max()  # p > d leaves directions of C without effect
-    B = V[:, used] / np.sqrt(values[used])
-    if used.all():  # the symmetric root, in which entries belong to components
-        B = B @ V.T
-    return _Axes(B, _inverse_root(bb), _inverse_root(squares))
-
-
-def _whitened(
-    scores: Scores, axes: _Axes, learnt: slice, on_noise: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores in units of the complete data's information.
-
-    They are those of C (r, m, n), centred, and those of the noise and the prior together.
-    """
-    C = np.einsum("ia,ijn,jb->abn", axes.B, scores.C[:, learnt], axes.K, optimize=True)
-    others = np.concatenate([scores.noise / np.sqrt(on_noise), axes.prior @ scores.prior])
-    return C - C.mean(-1, keepdims=True), others
-
-
-def _inverse_root(M: np.ndarray) -> np.ndarray:
-    """Return M^-1/2, with a large value instead of infinity where M is singular.
-
-    It is singular where a component is always off.
-    """
-    values, V = np.linalg.eigh(M)
-    return np.asarray(
-        (V / np.sqrt(np.maximum(values, 1e-12 * max(values.max(initial=0.0), 1e-300)))) @ V.T
-    )
-
-
-# --------------------------------------------------------------------- from scores to (co)variances
-
-
-def _cross(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the symmetric part of the weighted sum of first second', of vectors (q, n)."""
-    product = (first * weight) @ second.T
-    return np.asarray(0.5 * (product + product.T))
-
-
-def _inverse(information: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndarray:
-    """Return the inverse of a share of information, kept above ``LEAST_SHARE``, plus ``added``."""
-    values, V = np.linalg.eigh(information)
-    return np.asarray(np.linalg.inv((V * np.maximum(values, LEAST_SHARE)) @ V.T + added))
-
-
-def _joint(
-    scores: list[Any],
-    weight: np.ndarray,
-    added: tuple[np.ndarray, np.ndarray],
-    U: np.ndarray,
-    K: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return variances (d, m) of U z K, and the covariance of the noise and the prior.
-
-    They come from the joint information on all parameters.
-    """
-    r, m = scores[0][0].shape[:2]
-    first, second = (np.concatenate([C.reshape(r * m, -1), others]) for C, others in scores)
-    prior = np.zeros((len(first),) * 2)
-    prior[: r * m, : r * m] = np.kron(*added)
-    V = _inverse(_cross(first, second, weight), prior)
-    z = V[: r * m, : r * m].reshape(r, m, r, m)
-    within = np.stack(
-        [
-            np.einsum("ja,ac,jc->j", U, np.einsum("b,abce,e->ac", K[:, k], z, K[:, k]), U)
-            for k in range(m)
-        ],
-        1,
-    )
-    return within, V[r * m :, r * m :]
-
-
-def _pairs(
-    scores: list[Any],
-    weight: np.ndarray,
-    added: tuple[np.ndarray, np.ndarray],
-    U: np.ndarray,
-    K: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return what :func:`_joint` does, from the information on two entries of z at a time.
-
-    This is for more parameters than the rows determine jointly: entries (i, j) and (j, i) of z are
-    estimated two by two, as in Picard's Hessian. The column of the mean (the first of z, if there
-    is one), and the row of an offset (its last), have no partner.
-    """
-    (first, others), (second, others2) = scores
-    r, m = first.shape[:2]
-    information = np.maximum(((first * second) * weight).sum(-1), LEAST_SHARE) + np.outer(
-        np.diag(added[0]), np.diag(added[1])
-    )
-    p = min(r, m)
-    square = np.s_[:p, m - p :]
-    coupling = ((first[square] * second[square].transpose(1, 0, 2)) * weight).sum(-1)
-    coupling = 0.5 * (coupling + coupling.T) * (1 - np.eye(p))
-    f = information[square]
-    room = np.sqrt(f * f.T)
-    coupling = np.clip(coupling, -0.999 * room, 0.999 * room)
-    determinant = f * f.T - coupling**2
-    variance = 1 / information
-    variance[square] = f.T / determinant
-    covariance = -coupling / determinant
-    within = np.square(U) @ variance @ np.square(K)
-    for k in range(m):
-        both = U[:, :p] * K[m - p :, k]
-        within[:, k] += ((both @ covariance) * both).sum(1)
-    return within, _inverse(_cross(others, others2, weight))
 
 
 def _errors_of_prior(

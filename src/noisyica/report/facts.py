@@ -25,7 +25,7 @@ def about_data(data: Data, sample: Sample, settings: dict[str, Any]) -> list[lis
         ["Columns", f"{d:,}"],
         ["What a row is", layouts.in_words(data.layout)],
         ["Values", f"{low} to {high}, mean {number(np.nanmean(sample.X))}"],
-        ["Missing", f"{100 * missing:.2g} %" if missing else "none"],
+        ["Missing", f"{100 * missing:.2g} %, taken to be at random" if missing else "none"],
     ]
     if data.others:
         facts.append(["Beside the numbers", ", ".join(map(str, data.others))])
@@ -114,7 +114,7 @@ def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
         [
             "Log likelihood per row",
             number(likelihood),
-            f"± {number(error)} (standard error of the mean)",
+            f"± {number(error)} (standard error of the mean, if rows are independent)",
         ],
         ["Iterations", str(ica.n_iter_), _why_it_ended(ica)],
         *(_parameter_tile(name, value) for name, value in ica.prior_.parameters.items()),
