@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from noisyica import interruption
 from noisyica._jax.precision import double_precision
 from noisyica.engine import outcome
 from noisyica.engine.algorithms import Algorithm
@@ -232,6 +233,7 @@ class NoisyICA(
             Path(self.checkpoint).unlink(missing_ok=True)
         return self
 
+    @interruption.held()
     @double_precision()
     def _fit(self, X: Any, sample_weight: Any) -> None:
         """Learn the components, and leave the checkpoint, if there is one."""
@@ -293,7 +295,7 @@ class NoisyICA(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise "
                 "max_iter, or look at history_.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:

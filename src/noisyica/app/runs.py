@@ -23,9 +23,7 @@ import platform
 import re
 import shutil
 import time
-import uuid
 from datetime import UTC, datetime
-from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,13 +32,13 @@ import numpy as np
 
 from noisyica import data as readers
 from noisyica import report
+from noisyica.app.place import REPLACED, Place
 from noisyica.app.record import (
     CHECKPOINT,
     COEFFICIENTS,
     COMPONENTS,
     HISTORY,
     MODEL,
-    RECORD,
     REPORT,
     TABLES,
     Record,
@@ -50,18 +48,6 @@ from noisyica.data import Data, storage
 from noisyica.data.files import need
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
-
-OWN_FILES = (
-    RECORD,
-    MODEL,
-    HISTORY,
-    REPORT,
-    CHECKPOINT,
-    COMPONENTS,
-    f"{COEFFICIENTS}.*",
-    f".*{storage.TEMPORARY}",
-)
-"""Patterns of the names of all files that a run leaves in its folder."""
 
 
 class Outcome(NamedTuple):
@@ -90,35 +76,23 @@ def start(
     if table == "parquet":
         need("pyarrow", "parquet")
     check_settings(NoisyICA(**settings))
-    _refuse_occupied(folder, overwrite)
-    data = source.read()
-    record = _new_record(source, settings, table, page, data.X)
-    existed, replaced = folder.exists(), _move_aside(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        record.write(folder)
+    with Place(folder) as place:
+        place.refuse_occupied(overwrite)
+        data = source.read()
+        record = _new_record(source, settings, table, page, data.X)
+        place.begin(record)
         return _continue(folder, record, data)
-    except BaseException:
-        if not _worth_keeping(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            if replaced is not None:
-                replaced.rename(folder)
-            elif existed:
-                folder.mkdir()
-        raise
-    finally:
-        if replaced is not None and replaced.exists():
-            shutil.rmtree(replaced)
 
 
 def resume(folder: Path) -> Outcome:
     """Continue an interrupted run from its last checkpoint; a complete one stays as it is."""
-    record = Record.read(folder)
-    for leftover in list(folder.glob(f".*{storage.TEMPORARY}")):
-        _remove(leftover)
-    if record.status == "complete":
-        return Outcome(folder, NoisyICA.load(folder / MODEL), record)
-    return _continue(folder, record, _read_same_data(record))
+    if not (folder / REPLACED).is_dir():
+        record = Record.read(folder)
+        if record.status == "complete":
+            return Outcome(folder, NoisyICA.load(folder / MODEL), record)
+    with Place(folder) as place:
+        record = place.resume()
+        return _continue(folder, record, _read_same_data(record))
 
 
 def write_report(folder: Path, path: Path | None = None) -> Path:
@@ -204,6 +178,8 @@ def _continue(folder: Path, record: Record, data: Data) -> Outcome:
         updated.write(folder)
         return updated
 
+    if record.status == "complete":
+        return Outcome(folder, NoisyICA.load(folder / MODEL), record)
     if record.status == "fitted":
         estimator = NoisyICA.load(folder / MODEL)
     else:
@@ -237,46 +213,6 @@ def _fit(folder: Path, record: Record, data: Data) -> tuple[NoisyICA, bool]:
     estimator.save(folder / MODEL)
     _write_history(folder / HISTORY, estimator.history_)
     return estimator, interrupted
-
-
-def _refuse_occupied(folder: Path, overwrite: bool) -> None:
-    """Raise a ValueError if a run cannot be written to the folder."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: name a folder for the run.")
-    names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    if not names:
-        return
-    if not all(any(fnmatch(name, pattern) for pattern in OWN_FILES) for name in names):
-        raise ValueError(
-            f"{folder} is not empty, and has more in it than a run leaves: name another."
-        )
-    if not overwrite:
-        raise ValueError(
-            f"{folder} holds a run already: name another folder, continue the run (--resume), "
-            "or replace it (--overwrite)."
-        )
-
-
-def _move_aside(folder: Path) -> Path | None:
-    """Rename the folder of a run that is to be replaced, until the new run has learnt something."""
-    if not folder.exists() or not any(folder.iterdir()):
-        return None
-    replaced = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.replaced")
-    folder.rename(replaced)
-    return replaced
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _worth_keeping(folder: Path) -> bool:
-    """Whether the folder has anything that the run has learnt."""
-    return (folder / CHECKPOINT).exists() or (folder / MODEL).exists()
 
 
 def _absolute(value: Any) -> Any:
