@@ -95,14 +95,19 @@ def resume(folder: Path) -> Outcome:
         return _continue(folder, record, _read_same_data(record))
 
 
-def write_report(folder: Path, path: Path | None = None) -> Path:
-    """Make the report of a run (again), and return the path of its file."""
+def model_and_data(folder: Path) -> tuple[NoisyICA, Data, Record]:
+    """Return the model of a run as far as it has got, its data, and its record."""
     record = Record.read(folder)
     if not (folder / MODEL).is_file():
         raise ValueError(
             f"{folder} has no {MODEL} yet: 'noisyica fit --resume {folder}' continues the run."
         )
-    estimator, data = NoisyICA.load(folder / MODEL), _read_same_data(record)
+    return NoisyICA.load(folder / MODEL), _read_same_data(record), record
+
+
+def write_report(folder: Path, path: Path | None = None) -> Path:
+    """Make the report of a run (again), and return the path of its file."""
+    estimator, data, record = model_and_data(folder)
     path = folder / REPORT if path is None else path
     report.write(path, estimator, data, estimator.transform(data.X), record.for_report())
     return path
