@@ -13,7 +13,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from typing import Any
+from types import FrameType
 
 LOCK = threading.Lock()
 """Who holds it is not interrupted by the command line: a moment in which nothing must be torn.
@@ -81,7 +81,7 @@ def held() -> Iterator[None]:
     check()
 
 
-def _hold(number: int, frame: Any) -> None:
+def _hold(number: int, frame: FrameType | None) -> None:
     """Note Ctrl-C the first time, and raise KeyboardInterrupt the second time."""
     global _noted
     if _noted:
