@@ -215,6 +215,9 @@ class NoisyICA(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NoisyICA:
         """Learn the components.
 
+        Ctrl-C ends it at its next look with KeyboardInterrupt; the estimator then has what was
+        learnt so far. A second Ctrl-C does not wait for the next look.
+
         Parameters
         ----------
         X : array (n, d)

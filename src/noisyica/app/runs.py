@@ -10,8 +10,9 @@
 | ``report.html`` | all of it to look at |
 | ``checkpoint.npz`` | while the run is not finished: how far it has got |
 
-Every file is written as a whole or not at all. Whenever a run is interrupted, what is in the folder
-can be read, and :func:`resume` continues to the result that an undisturbed run would have had.
+One process at a time writes to the folder (:mod:`noisyica.app.place`). Every file is written as a
+whole or not at all. Whenever a run is interrupted, what is in the folder can be read, and
+:func:`resume` continues to the result that an undisturbed run would have had.
 """
 
 from __future__ import annotations
