@@ -10,7 +10,7 @@ as the fit that nobody interrupted. With ``--cold`` compiled code is not kept, s
 time is spent in the compiler. With ``--concurrent`` several fits are started into one folder: one
 must win, and the others must say why they do not. The exit code is 1 if anything is amiss.
 
-Compiled code is kept in a folder of this benchmark, as the command line keeps it in the user's.
+Compiled code is kept in a folder, as the command line does, but in one of its own.
 Fits are resumed in this process, which need not start again each time.
 """
 
@@ -47,19 +47,20 @@ def main() -> int:
     parser.add_argument("--cold", type=int, default=20, help="more of them, in the compiler")
     parser.add_argument("--concurrent", type=int, default=10, help="fits into one folder")
     parser.add_argument("--max-iter", type=int, default=1500, help="iterations of a fit")
+    parser.add_argument("--compiled", type=Path, help="folder to keep compiled code in")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the moments")
     options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # not ignored in what is started here
     with tempfile.TemporaryDirectory(prefix="interruptions-") as folder:
-        return Interruptions(Path(folder), options.max_iter, options.seed).run(
-            options.count, options.cold, options.concurrent
-        )
+        compiled = (options.compiled or Path(folder) / "compiled").absolute()
+        interruptions = Interruptions(Path(folder), compiled, options.max_iter, options.seed)
+        return interruptions.run(options.count, options.cold, options.concurrent)
 
 
 class Interruptions:
     """The fits, in a folder of their own."""
 
-    def __init__(self, folder: Path, max_iter: int, seed: int) -> None:
+    def __init__(self, folder: Path, compiled: Path, max_iter: int, seed: int) -> None:
         self.folder, self.max_iter = folder, max_iter
         self.rng = np.random.default_rng(seed)
         self.seconds: dict[str, float] = {}
@@ -69,8 +70,8 @@ class Interruptions:
         np.save(folder / "rows.npy", rows)
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith("JAX_")
-        } | {"NOISYICA_CACHE": str(folder / "compiled")}
-        noisyica.keep_compiled(folder / "compiled")
+        } | {"NOISYICA_CACHE": str(compiled)}
+        noisyica.keep_compiled(compiled)
 
     def run(self, count: int, cold: int, concurrent: int) -> int:
         """Make all experiments, print what happened, and return the exit code."""

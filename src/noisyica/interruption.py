@@ -40,6 +40,11 @@ def answer(answering: bool) -> None:
         _answering = answering
 
 
+def waiting() -> bool:
+    """Return whether Ctrl-C was pressed, and nobody has asked for it yet."""
+    return _noted
+
+
 def pressed() -> bool:
     """Return whether Ctrl-C was pressed since it was last asked for.
 

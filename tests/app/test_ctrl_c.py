@@ -61,6 +61,18 @@ def test_a_fit_that_has_learnt_something_is_asked():
     assert (code, errors) == (1, "asked\n")
 
 
+def test_a_fit_that_takes_long_to_stop_is_explained():
+    code, errors = run(
+        before="ctrl_c.PATIENCE = 0.1; interruption.answer(True)",
+        seconds=1.0,
+        after="sys.exit(interruption.pressed())",
+    )
+    assert code == 1
+    assert errors == (
+        "The fit stops at its next look, and loses nothing; Ctrl-C again ends it at once.\n"
+    )
+
+
 def test_the_second_one_ends_it_in_any_case():
     twice = 'threading.Timer(0.5, print, ["ready"], {"flush": True}).start()'
     code, errors = run(before=f"interruption.answer(True); {twice}", presses=2)

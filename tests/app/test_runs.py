@@ -298,6 +298,17 @@ def test_ctrl_c_while_code_is_compiled(long, monkeypatch):
     assert not (folder / "compiling").exists()
 
 
+def test_two_fits_into_one_folder(long):
+    """One wins, and the other says why it does not."""
+    folder, command, _ = long
+    processes = [begin(folder, "shared", command) for _ in range(2)]
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert sorted(process.returncode for process in processes) == [0, 1], outputs
+    refused = outputs[[process.returncode for process in processes].index(1)]
+    assert "shared is in use (process" in refused or "shared holds a run already" in refused
+    go_on(folder, "shared", command)
+
+
 def test_ctrl_c_and_a_kill_lose_nothing(long):
     folder, command, _ = long
     process = begin(folder, "stopped", command)

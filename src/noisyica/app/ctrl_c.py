@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from noisyica import interruption
 
 EXIT_CODE = 130
+PATIENCE = 2.0
+"""Seconds after which the user is told that a fit has not yet stopped."""
 _SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"  # clears the line of progress, too
 _last_words: Callable[[], str] | None = None
 """What is still to be done if the process has to end now; it returns what to tell the user."""
@@ -65,15 +67,27 @@ def _answer(reading: int) -> None:
         with interruption.LOCK:  # not given back before the end: the main thread must not go on
             if not interruption.note():
                 _end()
+        timer = threading.Timer(PATIENCE, _explain)
+        timer.daemon = True
+        timer.start()
+
+
+def _explain() -> None:
+    """Say what is going on, if a fit that was asked to stop has not yet done so."""
+    if interruption.waiting():
+        _say("The fit stops at its next look, and loses nothing; Ctrl-C again ends it at once.")
 
 
 def _end() -> None:
     """End the process at once, whatever its other threads are doing."""
     try:
-        text = "Interrupted." if _last_words is None else f"Interrupted: {_last_words()}"
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            # not sys.stderr itself, whose lock the main thread may hold
-            number = sys.stderr.fileno()
-            os.write(number, f"{_SHOW_CURSOR * os.isatty(number)}{text}\n".encode())
+        _say("Interrupted." if _last_words is None else f"Interrupted: {_last_words()}")
     finally:
         os._exit(EXIT_CODE)
+
+
+def _say(text: str) -> None:
+    """Write a line to standard error, but not by sys.stderr, whose lock others may hold."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        number = sys.stderr.fileno()
+        os.write(number, f"{_SHOW_CURSOR * os.isatty(number)}{text}\n".encode())
