@@ -4,10 +4,14 @@ Each public name is imported from its module when it is first asked for, so that
 and ``noisyica --help`` do not have to wait for JAX, scikit-learn and matplotlib.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+import importlib
+
+TYPE_CHECKING = False  # type checkers take it for true; the module typing takes time to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from noisyica import data as data
     from noisyica import laws, plot, priors
     from noisyica import report as report

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from noisyica import interruption
 from noisyica._jax.precision import double_precision
 from noisyica.arguments import RandomState
 from noisyica.engine import outcome
@@ -220,6 +221,9 @@ class NoisyICA(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NoisyICA:
         """Learn the components.
 
+        Ctrl-C ends it at its next look with KeyboardInterrupt; the estimator then has what was
+        learnt so far. A second Ctrl-C does not wait for the next look.
+
         Parameters
         ----------
         X : array (n, d)
@@ -238,6 +242,7 @@ class NoisyICA(
             Path(self.checkpoint).unlink(missing_ok=True)
         return self
 
+    @interruption.held()
     @double_precision()
     def _fit(self, X: Any, sample_weight: Any) -> None:
         """Learn the components, and leave the checkpoint, if there is one."""

@@ -233,9 +233,12 @@ class Fitted:
     @classmethod
     def load(cls: type[Self], path: str | os.PathLike[str]) -> Self:
         """Read an estimator that :meth:`save` wrote."""
-        settings, attributes = saving.unpack(path, *storage.read(path))
-        new = cls(**settings)
-        new.__dict__.update(attributes)
+        arrays, description = storage.read(path)
+        with storage.refusing(path):
+            settings, attributes = saving.unpack(arrays, description)
+            new = cls(**settings)
+            new.__dict__.update(attributes)
+            _ = new.model_  # which checks the parameters
         return new
 
 

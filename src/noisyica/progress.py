@@ -22,9 +22,10 @@ class Reporter:
 
     _shown: ClassVar[bool] = False
 
-    def __init__(self, title: str, total: int, enabled: bool) -> None:
+    def __init__(self, title: str, total: int, enabled: bool, lines: bool = False) -> None:
         self._console = Console(stderr=True)
         self._enabled = enabled and self._console.is_terminal
+        self._lines = lines and not self._console.is_terminal
         self._title, self._total = title, total
         self._begun = time.monotonic()
         self._bar: Progress | None = None
@@ -55,6 +56,11 @@ class Reporter:
             self._bar.start()
             self._task = self._bar.add_task(self._title, total=self._total, note="")
         self._bar.update(self._task, completed=done, note=note if isinstance(note, str) else note())
+
+    def line(self, text: str) -> None:
+        """Write a line of its own where there is no terminal, if such lines were asked for."""
+        if self._lines:
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def __exit__(
         self,

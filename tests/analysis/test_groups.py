@@ -224,6 +224,30 @@ def test_a_fitted_estimator_is_used_as_it_is(unlike):
         assert one.p_value_of_mean == unfitted.p_value_of_mean
 
 
+def test_two_of_several_groups_are_compared_in_a_model_of_all_rows(unlike):
+    X, groups = unlike
+    three = groups.astype(object)
+    three[:10], three[10] = "mild", np.nan
+    result = compare_groups(X, three, ESTIMATOR, between=("patient", "mild"), n_refits=2, **HOW)
+    assert result.labels == ("patient", "mild")
+    assert result.sizes == (30, 10)
+    whole = compare_groups(X, groups, ESTIMATOR, n_refits=2, **HOW)
+    for one, other in zip(result.models, whole.models, strict=True):  # other labels, the same rows
+        np.testing.assert_array_equal(one.mixing, other.mixing)
+    means = result.models[0].posterior_mean(X)
+    np.testing.assert_allclose(result.differences, means[:10].mean(0) - means[30:].mean(0))
+    two = compare_groups(X, groups, result.models[0], between=("control", "patient"), **HOW)
+    same = compare_groups(X, groups, result.models[0], **HOW)
+    np.testing.assert_array_equal(two.statistics, same.statistics)
+
+
+def test_names_of_columns_are_no_trouble(unlike):
+    pandas = pytest.importorskip("pandas")
+    X, three = pandas.DataFrame(unlike[0]).add_prefix("x"), np.repeat(["a", "b", "c"], 20)
+    result = compare_groups(X, three, ESTIMATOR, between=("a", "b"), **HOW)
+    assert result.sizes == (20, 20)
+
+
 @pytest.mark.parametrize(
     "labels", [[True] * 30 + [False] * 30, [2.5] * 30 + [-1.0] * 30, ["b"] * 30 + [7] * 30]
 )
@@ -257,9 +281,17 @@ def test_labels_of_any_kind(refitted, unlike, labels):
             ["a", "b", "c"] * 2,
             {},
             ValueError,
-            "mask = np.isin(groups, ['a', 'b']), and give X[mask] and groups[mask]",
+            "choose them with between=('a', 'b')",
         ),
         (["a"] * 5 + ["b"], {}, ValueError, "Only one row has the label 'b'"),
+        (
+            ["a", "b", "c"] * 2,
+            {"between": ("a", "d")},
+            ValueError,
+            "No row has the label 'd': groups has 'a', 'b', 'c'",
+        ),
+        (["a", "b"] * 3, {"between": ("a", "a")}, ValueError, "two different labels"),
+        (["a", "b"] * 3, {"between": "ab"}, ValueError, "two different labels"),
         (["a", "b"] * 3, {"estimator": "bg"}, TypeError, "estimator must be a NoisyICA"),
         (["a", "b"] * 3, {"n_refits": 2}, ValueError, "A Model has all its parameters"),
         (["a", "b"] * 3, {"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),

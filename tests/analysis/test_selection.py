@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 import noisyica
-from noisyica import Model, NoisyICA, laws, plot, priors
+from noisyica import Model, NoisyICA, Selection, laws, plot, priors
 from tests.tools import matched_cosine, simulate
 
 INTERVALS = np.kron(np.eye(4), np.ones((6, 1)))
@@ -122,3 +122,21 @@ def test_held_out_likelihood_finds_the_prior(monkeypatch):
 def test_bad_arguments(change, message):
     with pytest.raises(ValueError, match=message):
         noisyica.select(np.random.default_rng(0).normal(size=(20, 4)), **change)
+
+
+@pytest.mark.parametrize(
+    ("best", "tried", "edge"),
+    [
+        (4, [2, 3, 4], "largest"),
+        (2, [2, 3, 4], "smallest"),
+        (1, [1, 2], None),
+        (3, [2, 3, 4], None),
+        (3, [3, 3], None),
+    ],
+)
+def test_the_end_of_the_range_is_mentioned(best, tried, edge):
+    ica = NoisyICA(best)
+    ica.components_, ica.prior_ = np.zeros((best, 5)), priors.get("bg")
+    result = Selection(ica, [{"n_components": p} for p in tried], "bic")
+    assert result.edge_ == edge
+    assert (f"the {edge} number tried" in repr(result)) == (edge is not None)

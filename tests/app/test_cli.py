@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import noisyica
 from noisyica import NoisyICA, plot, priors
-from noisyica.app import demo, options
+from noisyica.app import demo, options, printing
 from noisyica.app.command_line import app
 from noisyica.app.printing import print_assumptions
 from noisyica.data import read
@@ -161,6 +161,79 @@ def test_missing_entries_are_one_more_assumption(capsys):
     assert "independent of each other, and that entries are missing at" in capsys.readouterr().out
 
 
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_compare_learns_from_all_rows(files, monkeypatch):
+    """Two of three groups are compared, in the model of all rows, fitted now or in a run."""
+    folder, X = files
+    monkeypatch.chdir(folder)
+    three = np.array(["control", "mild", "severe", "mild"])[np.arange(40) % 4]
+    (folder / "three.txt").write_text("\n".join(three) + "\n")
+    result = invoke("compare", "rows.npy", "three.txt", "-p", 2, "--max-iter", 20)
+    assert result.exit_code == 1
+    assert "--between control,mild" in " ".join(result.output.split())
+    how = ["three.txt", "--between", "severe,control", "--n-draws", 3]
+    fitted_now = invoke("compare", "rows.npy", *how, "-p", 2, "--max-iter", 20)
+    assert fitted_now.exit_code == 0, fitted_now.output
+    ica = NoisyICA(2, max_iter=20, random_state=0).fit(X)
+    expected = noisyica.compare_groups(
+        X, three, ica, between=("severe", "control"), n_draws=3, random_state=0
+    )
+    assert expected.table() in fitted_now.output
+    assert "'severe': 10 rows, 'control': 10 rows" in fitted_now.output
+    result = invoke("fit", "rows.npy", "-p", 2, "--max-iter", 20, "-o", "run", "--no-report")
+    assert result.exit_code == 0, result.output
+    of_run = invoke("compare", "run", *how)
+    assert of_run.exit_code == 0, of_run.output
+    assert of_run.output == fitted_now.output
+    refused = invoke("compare", "run", *how, "--prior", "log", "--array", "X")
+    assert refused.exit_code == 1
+    assert "leave out --prior, --array" in " ".join(refused.output.split())
+
+
+def test_select_tells_of_progress_and_edges(files, monkeypatch):
+    """A line for each fit, a word about the end of the range, and a table that is not cut."""
+    monkeypatch.chdir(files[0])
+    monkeypatch.setenv("COLUMNS", "50")
+    result = invoke("select", "rows.npy", "-p", "1-2", "--max-iter", 20)
+    assert result.exit_code == 0, result.output
+    lines = result.stderr.splitlines()
+    assert [line.split(",")[:2] for line in lines] == [
+        ["1 of 2: prior bg", " 1 components"],
+        ["2 of 2: prior bg", " 2 components"],
+    ]
+    header, *rows, chosen, edge = result.stdout.splitlines()
+    assert header.split()[:3] == ["prior", "p", "log"]
+    assert header.split()[-4:] == ["BIC", "noise", "alpha", "converged"]
+    assert [float(row.split()[5]) for row in rows] == pytest.approx(
+        [float(line.split()[-1]) for line in lines], rel=1e-4
+    )
+    assert "Chosen by bic: 2 components" in chosen
+    assert edge.startswith("2 is the largest number of components tried")
+
+
+@pytest.mark.parametrize(("width", "last"), [(90, "converged"), (60, "converged"), (30, "BIC")])
+def test_tables_on_narrow_terminals(monkeypatch, capsys, width, last):
+    """What matters is shown, what is not is named, and no number is cut."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    headings = list(printing.SELECTION_HEADINGS.values())
+    columns = {name: [12345.678] for name in headings if name not in ("behind by", "+-  ")}
+    expendable = [name for name in printing.EXPENDABLE if name != "BIC"]
+    printing.print_table(columns, expendable)
+    header, row, *note = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert header.split()[-1] == last
+    assert "BIC" in header
+    assert "…" not in header + row
+    assert len(row) <= width
+    assert bool(note) == (width < 90)
+    left_out = set(columns) - set(re.split(r" {2,}", header.strip()))
+    assert all(name in note[0] for name in left_out)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -169,7 +242,8 @@ def test_missing_entries_are_one_more_assumption(capsys):
         (["select", "rows.npz", "--array", "Y"], "has no array 'Y'"),
         (["select", "missing.csv"], "There is no file"),
         (["compare", "rows.csv", "sex"], "neither a file nor one value"),
-        (["compare", "rows.csv", "group", "--between", "patient,other"], "group"),
+        (["compare", "rows.csv", "group", "--between", "patient,other"], "No row has the label"),
+        (["compare", "rows.csv", "group", "--between", "patient"], "give two labels"),
     ],
 )
 def test_errors_are_one_line(files, monkeypatch, arguments, message):

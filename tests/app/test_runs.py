@@ -205,10 +205,9 @@ LONG = 20_000
 """Iterations of a fit that takes seconds, several times the time between checkpoints."""
 PROGRAM = """
 import signal
-from noisyica.app.command_line import app
-
 signal.signal(signal.SIGINT, signal.default_int_handler)
-app()
+from noisyica.__main__ import main
+main()
 """
 """``noisyica`` as from a terminal; processes in the background may inherit to ignore Ctrl-C."""
 
@@ -284,6 +283,46 @@ def test_killed_at_any_moment(long, moment):
     time.sleep(moment * seconds)
     killed(process, folder / f"killed{moment}")
     go_on(folder, f"killed{moment}", command)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", np.random.default_rng(1).uniform(0.05, 1.0, 20).round(3))
+def test_ctrl_c_at_any_moment(long, moment):
+    folder, command, seconds = long
+    process = begin(folder, f"stopped{moment}", command)
+    time.sleep(moment * seconds)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), output
+    assert "Traceback" not in output
+    go_on(folder, f"stopped{moment}", command)
+
+
+def test_ctrl_c_while_code_is_compiled(long, monkeypatch):
+    """The process ends at once, though the main thread is in the compiler, and leaves nothing."""
+    folder, command, _ = long
+    monkeypatch.setenv("NOISYICA_CACHE", "0")
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    process = begin(folder, "compiling", [*command[:-1], "--prior", "ebg", "-o"])
+    deadline = time.monotonic() + 60
+    while not (folder / "compiling" / "run.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "Interrupted: nothing was learnt yet.\n")
+    assert not (folder / "compiling").exists()
+
+
+def test_two_fits_into_one_folder(long):
+    """One wins, and the other says why it does not."""
+    folder, command, _ = long
+    processes = [begin(folder, "shared", command) for _ in range(2)]
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert sorted(process.returncode for process in processes) == [0, 1], outputs
+    refused = outputs[[process.returncode for process in processes].index(1)]
+    assert "shared is in use (process" in refused or "shared holds a run already" in refused
+    go_on(folder, "shared", command)
 
 
 def test_ctrl_c_and_a_kill_lose_nothing(long):

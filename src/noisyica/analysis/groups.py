@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 
 from noisyica.analysis.hotelling import hotelling
+from noisyica.analysis.labels import two_groups
 from noisyica.arguments import RandomState, check_counts
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model
@@ -144,6 +146,7 @@ def compare_groups(
     groups: Any,
     estimator: NoisyICA | Model | None = None,
     *,
+    between: tuple[Any, Any] | None = None,
     n_draws: int = 50,
     n_refits: int = 1,
     n_permutations: int = 1000,
@@ -161,7 +164,11 @@ def compare_groups(
     X : array (n, d)
         Missing entries are NaN.
     groups : array (n,)
-        A label for each row, of two kinds: strings, numbers or booleans.
+        A label for each row: strings, numbers or booleans.
+    between : pair of labels, optional
+        Which two groups to compare, where there are more of them; differences are those of the
+        second from the first. The model is learnt from all rows, also from those of other groups
+        and those without a label (None or NaN).
     estimator : NoisyICA or Model, optional
         By default ``NoisyICA(random_state=random_state)``. If it is fitted (or a Model) and
         ``n_refits`` is 1 it is used as it is; the p-values are then valid if it was not fitted to
@@ -215,13 +222,14 @@ def compare_groups(
         estimator = NoisyICA(random_state=random_state, verbose=verbose)
     _check_estimator(estimator, n_refits)
     X = plain_numbers(X)
-    n = len(check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan"))
-    labels, second = _two_groups(groups, n)
+    rows = check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
+    labels, compared, second = two_groups(groups, len(rows), between)
     rng = check_random_state(random_state)
     # one seed for all tests: their p-values differ by the draws, not by the permutations
     permutation_seed = int(rng.randint(2**31 - 1))
     fit_seeds = rng.randint(2**31 - 1, size=(n_refits, 2)).tolist()
-    fits = _learn(estimator, X, n_draws, fit_seeds, verbose)
+    chosen = X if compared.all() else rows[compared]
+    fits = _learn(estimator, X, chosen, n_draws, fit_seeds, verbose)
     means = [fit.means for fit in fits]
     test = functools.partial(
         hotelling, second=second, n_permutations=n_permutations, seed=permutation_seed
@@ -251,33 +259,48 @@ def compare_groups(
 
 
 class Fit(NamedTuple):
-    """A model, and the coefficients of the rows: their posterior means, and draws of them."""
+    """A model, and the coefficients of the rows that are compared."""
 
     model: Model
-    means: np.ndarray  # (n, p)
-    draws: np.ndarray  # (n_draws, n, p)
+    means: np.ndarray  # (n, p)  of the posterior
+    draws: np.ndarray  # (n_draws, n, p)  from the posterior
 
 
 def _learn(
-    estimator: NoisyICA | Model, X: Any, n_draws: int, seeds: list[list[int]], verbose: bool
+    estimator: NoisyICA | Model,
+    X: Any,
+    compared: Any,
+    n_draws: int,
+    seeds: list[list[int]],
+    verbose: bool,
 ) -> list[Fit]:
-    """Return a fit for each pair of random seeds: one for the fit, and one for the draws."""
+    """Return a fit to X for each pair of random seeds: one for the fit, and one for the draws.
+
+    ``compared`` has the rows of X that are compared, whose coefficients are wanted.
+    """
     steps = estimator.max_iter if isinstance(estimator, NoisyICA) else 1
     fits = []
     with Reporter("noisyica groups", len(seeds) * steps, bool(verbose)) as reporter:
         for i, (seed, draw_seed) in enumerate(seeds):
             tell = functools.partial(_tell, reporter, i * steps, f"fit {i + 1} of {len(seeds)}")
             if isinstance(estimator, Model):
-                model, means = estimator, estimator.posterior_mean(X)
+                model, means = estimator, estimator.posterior_mean(compared)
             else:
                 as_is = len(seeds) == 1 and estimator.__sklearn_is_fitted__()
                 fitted = estimator if as_is else _refit(estimator, X, seed, i == 0, tell)
-                model, means = fitted.model_, fitted.transform(X)
+                model, means = fitted.model_, _coefficients(fitted, compared)
             _check_rows(means)
             tell(steps)
-            draws = model.posterior_sample(X, n_draws, thin=SWEEPS, random_state=draw_seed)
+            draws = model.posterior_sample(compared, n_draws, thin=SWEEPS, random_state=draw_seed)
             fits.append(Fit(model, means, draws))
     return fits
+
+
+def _coefficients(estimator: NoisyICA, X: Any) -> np.ndarray:
+    """Return the coefficients of X, whose columns have no names if it has some rows only."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return np.asarray(estimator.transform(X))
 
 
 def _refit(
@@ -329,56 +352,3 @@ def _check_rows(means: np.ndarray) -> None:
             f"{n} rows are too few for {p} components: any two groups of them differ. T^2 needs at "
             f"least {p + 2} rows."
         )
-
-
-def _two_groups(groups: Any, n: int) -> tuple[tuple[Any, Any], np.ndarray]:
-    """Return the two labels, in order if they have one, and which rows have the second, (n,)."""
-    # as objects: NumPy makes the string "nan" of a NaN beside strings
-    values = np.asarray(groups, dtype=object)
-    if values.shape != (n,):
-        raise ValueError(
-            f"groups must be {n} labels, one for each row of X; got shape {values.shape}."
-        )
-    missing = np.flatnonzero([_is_missing(value) for value in values])
-    if missing.size:
-        raise ValueError(
-            f"groups has no label (None or NaN) in {missing.size} of its rows, such as row "
-            f"{missing[0]}: leave them out of X and groups."
-        )
-    kinds = list(dict.fromkeys(values))
-    if len(kinds) == 1:
-        raise ValueError(
-            f"All labels of groups are {kinds[0]!r}: two groups are needed for a comparison."
-        )
-    if len(kinds) > 2:
-        names = ", ".join(repr(kind) for kind in kinds[:5]) + (", ..." if len(kinds) > 5 else "")
-        raise ValueError(
-            f"groups has {len(kinds)} kinds of labels ({names}), but two can be compared. Choose "
-            f"them with a mask, mask = np.isin(groups, [{kinds[0]!r}, {kinds[1]!r}]), and give "
-            "X[mask] and groups[mask]; an estimator that is fitted to all of X keeps what the "
-            "other rows taught it."
-        )
-    first_label, second_label = _in_order(*kinds)
-    second = np.array([value == second_label for value in values])
-    for label, size in ((first_label, (~second).sum()), (second_label, second.sum())):
-        if size < 2:
-            raise ValueError(
-                f"Only one row has the label {label!r}: each group needs at least two rows."
-            )
-    return (first_label, second_label), second
-
-
-def _in_order(label: Any, other: Any) -> tuple[Any, Any]:
-    """Return the smaller label first, or both as they come if they cannot be compared."""
-    try:
-        return (other, label) if other < label else (label, other)
-    except TypeError:  # a number and a string, say
-        return label, other
-
-
-def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN or pandas.NA."""
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA does not know whether it equals itself
-        return True

@@ -44,6 +44,9 @@ class Selection:
         how far ``behind`` the best one the likelihood is, with its standard error over rows
         (``behind_error``), ``noise_variance``, ``converged``, and the prior's parameters that are
         single numbers.
+    edge_ : {"largest", "smallest"} or None
+        Whether the best number of components is the largest or the smallest of those tried, beyond
+        which a better one may lie. 1 is not called the smallest, since there is none beyond it.
     criterion : str
         The criterion that was used.
     """
@@ -51,14 +54,16 @@ class Selection:
     def __init__(self, best: NoisyICA, rows: list[dict[str, Any]], criterion: str) -> None:
         self.best_ = best
         self.criterion = criterion
+        self.edge_ = _edge(best.n_components, [row["n_components"] for row in rows])
         names = dict.fromkeys(name for row in rows for name in row)
         table = {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
         self.table_: Any = _frame(table)
 
     def __repr__(self) -> str:
         best = self.best_
+        edge = "" if self.edge_ is None else f" (the {self.edge_} number tried)"
         return (
-            f"Selection(best: {best.components_.shape[0]} components, prior {best.prior_!r}, "
+            f"Selection(best: {best.components_.shape[0]} components{edge}, prior {best.prior_!r}, "
             f"by {self.criterion})"
         )
 
@@ -70,6 +75,15 @@ class Selection:
         from noisyica import plot
 
         return plot.selection(self, axes)
+
+
+def _edge(best: Any, tried: list[int]) -> str | None:
+    """Return at which end of the numbers tried the best one lies, if it lies at one."""
+    if min(tried) == max(tried) or min(tried) < best < max(tried):
+        return None
+    if best == max(tried):
+        return "largest"
+    return "smallest" if best > 1 else None
 
 
 def _frame(table: dict[str, np.ndarray]) -> Any:
@@ -89,7 +103,7 @@ def select(
     *,
     cv: int = 3,
     random_state: RandomState = 0,
-    verbose: bool = True,
+    verbose: bool | int = True,
     **options: Any,
 ) -> Selection:
     """Choose the number of components and the prior.
@@ -117,8 +131,9 @@ def select(
     cv : int, default=3
         The number of parts that the rows are divided into for "heldout".
     random_state : int, RandomState or None, default=0
-    verbose : bool, default=True
-        Show progress on a terminal.
+    verbose : bool or 2, default=True
+        Show progress on a terminal. With 2, where standard error is not a terminal (but a file,
+        say), a line is written there after each fit.
     **options
         Further parameters of ``NoisyICA``, the same for all.
 
@@ -154,12 +169,14 @@ def select(
     if criterion == "heldout":
         folds = list(KFold(cv, shuffle=True, random_state=random_state).split(X))
     fits: list[_Fit] = []
-    with Reporter("noisyica select", len(prior_list) * len(counts), verbose) as reporter:
+    total = len(prior_list) * len(counts)
+    with Reporter("noisyica select", total, bool(verbose), lines=verbose == 2) as reporter:
         for prior in prior_list:
             estimators = [NoisyICA(prior=prior, **options) for _ in folds]
             for p in counts:
                 reporter.update(len(fits), f"prior {_label(prior)}, {p} components")
                 fits.append(_Fit(X, p, prior, estimators, folds))
+                reporter.line(f"{len(fits)} of {total}: {fits[-1].said(criterion)}")
     scores = np.array([fit.score(criterion) for fit in fits])
     winner = fits[int(np.nanargmax(scores))]
     lines = [fit.line(criterion, winner) for fit in fits]
@@ -208,6 +225,14 @@ class _Fit:
             "bic": 0.5 * np.log(len(self.likelihood)) * count,
         }
         return float(total - penalties[criterion])
+
+    def said(self, criterion: str) -> str:
+        """Return the fit in a few words, with the criterion's value."""
+        score = self.score(criterion)
+        held = criterion == "heldout"
+        value = score / len(self.likelihood) if held else -2 * score
+        name = "mean log likelihood of rows held out" if held else criterion.upper()
+        return f"prior {_label(self.prior)}, {self.p} components, {name} {value:.6g}"
 
     def line(self, criterion: str, winner: _Fit) -> dict[str, Any]:
         """Return the line of the table, by the names of its columns."""

@@ -6,10 +6,10 @@ uses them) is imported inside the commands.
 
 from __future__ import annotations
 
-import csv
 import os
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,19 +30,13 @@ from noisyica.app.options import (
     parse_numbers,
 )
 from noisyica.app.printing import (
-    SELECTION_HEADINGS,
     one_line_errors,
-    print_assumptions,
     print_outcome,
     print_pairs,
-    print_table,
     summary,
 )
-from noisyica.app.record import MODEL, TABLES, Record
+from noisyica.app.record import MODEL, RECORD, TABLES, Record
 from noisyica.paper.command import reproduce
-
-if TYPE_CHECKING:
-    from noisyica.analysis.selection import Selection
 
 app = typer.Typer(
     help="Probabilistic (noisy) independent component analysis.",
@@ -125,7 +119,7 @@ def fit(
         if (data is None) == (resume is None):
             raise ValueError("Give either data to fit, or --resume with the folder of a run.")
         if resume is not None:
-            _refuse_other_options(context)
+            _refuse_options_of_runs(context, ("resume",))
             outcome = runs.resume(resume)
         else:
             assert data is not None
@@ -137,15 +131,15 @@ def fit(
             raise typer.Exit(130)
 
 
-def _refuse_other_options(context: typer.Context) -> None:
-    """Raise a ValueError if options were given beside ``--resume``."""
+def _refuse_options_of_runs(context: typer.Context, allowed: Collection[str]) -> None:
+    """Raise a ValueError if other options than those allowed were given beside a run."""
     given = []
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if name != "resume" and source is not None and source.name == "COMMANDLINE":
-            given.append(name)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in allowed and source is not None and source.name == "COMMANDLINE":
+            given.append(parameter.opts[0])
     if given:
-        raise ValueError(f"--resume uses the options of the run: leave out {', '.join(given)}.")
+        raise ValueError(f"The run has its own options: leave out {', '.join(given)}.")
 
 
 @app.command()
@@ -256,6 +250,8 @@ def select(
     Example: noisyica select signals.csv -p 2-12 --prior bg,log --criterion heldout -o choice
     """
     with one_line_errors():
+        from noisyica.app import analyses
+
         X = reading.source(data).read().X
         selection = noisyica.select(
             X,
@@ -265,42 +261,24 @@ def select(
             mean=mean,
             max_iter=max_iter,
             random_state=seed,
+            verbose=2,
         )
-        table = {name: list(selection.table_[name]) for name in selection.table_}
-        print_table(
-            {SELECTION_HEADINGS[name]: table[name] for name in SELECTION_HEADINGS if name in table}
-        )
-        best = selection.best_
-        typer.echo(
-            f"Chosen by {criterion}: {len(best.components_)} components, {best.prior_!r}, "
-            f"noise variance {best.noise_variance_:.4g}."
-        )
-        print_assumptions("The criterion assumes", X)
+        analyses.show_selection(selection, X)
         if output is not None:
-            _write_selection(selection, table, output)
-
-
-def _write_selection(selection: Selection, table: dict[str, list[Any]], folder: Path) -> None:
-    """Write the table, the picture and the best model of a selection to a folder."""
-    import matplotlib
-
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / name for name in ("table.csv", "selection.png", "model.npz")]
-    with paths[0].open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(table)
-        writer.writerows(zip(*table.values(), strict=True))
-    matplotlib.use("agg")  # there is no window to draw on
-    figure: Any = selection.plot().figure
-    figure.savefig(paths[1], dpi=150)
-    selection.best_.save(paths[2])
-    typer.echo(f"Wrote {paths[0]}, {paths[1]} and {paths[2]}.")
+            analyses.write_selection(selection, output)
 
 
 @app.command()
 @grouped
 def compare(
-    data: DataArgument,
+    context: typer.Context,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="A file or folder of data, one row per observation; or the folder of a run, "
+            "whose model and data are used."
+        ),
+    ],
     groups: Annotated[
         str,
         typer.Argument(
@@ -310,7 +288,10 @@ def compare(
     ],
     between: Annotated[
         str | None,
-        typer.Option(help="The two labels to compare if there are more, such as control,patient."),
+        typer.Option(
+            help="The two labels to compare if there are more, such as control,patient; "
+            "the model is learnt from all rows."
+        ),
     ] = None,
     n_components: ComponentsOption = 5,
     prior: PriorsOption = "bg",
@@ -324,30 +305,28 @@ def compare(
 ) -> None:
     """Test whether two groups of rows differ in their coefficients, under one prior or several.
 
-    Example: noisyica compare hippocampi.npz label --array log_jacobian --prior bg,te
+    Examples:
+
+    noisyica compare hippocampi.npz label --array log_jacobian --prior bg,te
+
+    noisyica compare run label --between control,patient
     """
     with one_line_errors():
-        import numpy as np
+        from noisyica.app import analyses, runs
 
-        from noisyica.data import labels
-
-        rows = reading.source(data).read()
-        X, label = rows.X, labels(rows, groups)
-        if between is not None:
-            wanted = np.isin(label.astype(str), [name.strip() for name in between.split(",")])
-            X, label = X[wanted], label[wanted]
-        for name in prior.split(","):
-            comparison = noisyica.compare_groups(
-                X,
-                label,
-                noisyica.NoisyICA(n_components, prior=name, max_iter=max_iter, random_state=seed),
-                n_draws=n_draws,
-                n_refits=n_refits,
-                n_permutations=n_permutations,
-                random_state=seed,
-            )
-            typer.echo(f"{name}: {comparison!r}\n{comparison.table()}")
-        print_assumptions("The p-values assume", X)
+        if (data / RECORD).is_file():
+            _refuse_options_of_runs(context, analyses.OPTIONS_BESIDE_A_RUN)
+            fitted, rows, record = runs.model_and_data(data)
+            estimators = {str(record.settings["prior"]): fitted}
+        else:
+            rows = reading.source(data).read()
+            estimators = {
+                name: noisyica.NoisyICA(
+                    n_components, prior=name, max_iter=max_iter, random_state=seed
+                )
+                for name in prior.split(",")
+            }
+        analyses.compare(rows, groups, between, estimators, n_draws, n_refits, n_permutations, seed)
 
 
 app.command(no_args_is_help=True)(reproduce)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -33,7 +33,13 @@ SELECTION_HEADINGS = {
     "gamma": "gamma",
     "converged": "converged",
 }
-"""The columns of a selection's table that fit on a terminal, with their headings there."""
+"""The columns of a selection's table that are printed, with their headings."""
+EXPENDABLE = ("gamma", "alpha", "noise", "AIC", "+-", "log p(x)", "BIC", "converged")
+"""The headings of a selection's table in the order in which they are left out on narrow terminals.
+
+The criterion by which the choice was made is never left out."""
+WIDE = 10_000
+"""The number of columns of what is not a terminal: a file is not as narrow as one."""
 
 
 @contextlib.contextmanager
@@ -128,17 +134,40 @@ def print_pairs(pairs: dict[str, Any]) -> None:
     table.add_column(style="bold", no_wrap=True)
     for name, value in pairs.items():
         table.add_row(name, escape(str(value)))
-    Console().print(table)
+    _console().print(table)
 
 
-def print_table(columns: dict[str, list[Any]]) -> None:
-    """Print columns under their headings; numbers that are missing (NaN) are left blank."""
+def print_table(columns: dict[str, list[Any]], expendable: Iterable[str] = ()) -> None:
+    """Print columns under their headings; numbers that are missing (NaN) are left blank.
+
+    Where a terminal is too narrow, expendable columns are left out, the first of them first.
+    """
+    console, left_out = _console(), []
+    for name in (*expendable, None):
+        table = _table({key: columns[key] for key in columns if key not in left_out})
+        room = console.options.update(width=WIDE)
+        if name is None or console.measure(table, options=room).maximum <= console.width:
+            break
+        left_out += [name] if name in columns else []
+    console.print(table)
+    if left_out:
+        typer.echo(f"(The terminal has no room for {', '.join(left_out)}.)")
+
+
+def _table(columns: dict[str, list[Any]]) -> Table:
+    """A table of columns under their headings."""
     table = Table(box=None, header_style="bold")
     for name in columns:
         table.add_column(name, justify="left" if name == "prior" else "right", no_wrap=True)
     for row in zip(*columns.values(), strict=True):
         table.add_row(*map(_cell, row))
-    Console().print(table)
+    return table
+
+
+def _console() -> Console:
+    """Standard output; where it is not a terminal nothing is cut or broken into lines."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
 
 
 def _cell(value: Any) -> str:

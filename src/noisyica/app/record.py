@@ -31,10 +31,14 @@ class Source(NamedTuple):
         return data.read(self.path, **self.options)
 
 
+STATUSES = ("running", "interrupted", "fitted", "complete")
+"""How far a run may have got."""
+
+
 class Record(NamedTuple):
     """What ``run.json`` holds; its keys are the names of these fields."""
 
-    status: str  # "running", "interrupted", "fitted" or "complete"
+    status: str  # one of STATUSES
     source: Source
     settings: dict[str, Any]  # the arguments of NoisyICA
     table: str  # the format of the coefficients
@@ -68,6 +72,8 @@ class Record(NamedTuple):
             raise ValueError(f"{folder} is not the folder of a run: it has no {RECORD}.")
         try:
             entries = json.loads(path.read_text(encoding="utf-8"))
+            if entries["status"] not in STATUSES:
+                raise ValueError(f"its status is {entries['status']!r}")
             source = Source(Path(entries["source"]["path"]), entries["source"]["options"])
             return cls(**{**entries, "source": source, "shape": tuple(entries["shape"])})
         except (ValueError, KeyError, TypeError, AttributeError) as error:

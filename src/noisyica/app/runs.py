@@ -10,8 +10,9 @@
 | ``report.html`` | all of it to look at |
 | ``checkpoint.npz`` | while the run is not finished: how far it has got |
 
-Every file is written as a whole or not at all. Whenever a run is interrupted, what is in the folder
-can be read, and :func:`resume` continues to the result that an undisturbed run would have had.
+One process at a time writes to the folder (:mod:`noisyica.app.place`). Every file is written as a
+whole or not at all. Whenever a run is interrupted, what is in the folder can be read, and
+:func:`resume` continues to the result that an undisturbed run would have had.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ import platform
 import re
 import shutil
 import time
-import uuid
 from datetime import UTC, datetime
-from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,13 +33,13 @@ import numpy as np
 
 from noisyica import data as readers
 from noisyica import report
+from noisyica.app.place import REPLACED, Place
 from noisyica.app.record import (
     CHECKPOINT,
     COEFFICIENTS,
     COMPONENTS,
     HISTORY,
     MODEL,
-    RECORD,
     REPORT,
     TABLES,
     Record,
@@ -50,18 +49,6 @@ from noisyica.data import Data, Lines, storage
 from noisyica.data.files import need
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
-
-OWN_FILES = (
-    RECORD,
-    MODEL,
-    HISTORY,
-    REPORT,
-    CHECKPOINT,
-    COMPONENTS,
-    f"{COEFFICIENTS}.*",
-    f".*{storage.TEMPORARY}",
-)
-"""Patterns of the names of all files that a run leaves in its folder."""
 
 
 class Outcome(NamedTuple):
@@ -90,45 +77,38 @@ def start(
     if table == "parquet":
         need("pyarrow", "parquet")
     check_settings(NoisyICA(**settings))
-    _refuse_occupied(folder, overwrite)
-    data = source.read()
-    record = _new_record(source, settings, table, page, data.X)
-    existed, replaced = folder.exists(), _move_aside(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        record.write(folder)
+    with Place(folder) as place:
+        place.refuse_occupied(overwrite)
+        data = source.read()
+        record = _new_record(source, settings, table, page, data.X)
+        place.begin(record)
         return _continue(folder, record, data)
-    except BaseException:
-        if not _worth_keeping(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            if replaced is not None:
-                replaced.rename(folder)
-            elif existed:
-                folder.mkdir()
-        raise
-    finally:
-        if replaced is not None and replaced.exists():
-            shutil.rmtree(replaced)
 
 
 def resume(folder: Path) -> Outcome:
     """Continue an interrupted run from its last checkpoint; a complete one stays as it is."""
-    record = Record.read(folder)
-    for leftover in list(folder.glob(f".*{storage.TEMPORARY}")):
-        _remove(leftover)
-    if record.status == "complete":
-        return Outcome(folder, NoisyICA.load(folder / MODEL), record)
-    return _continue(folder, record, _read_same_data(record))
+    if not (folder / REPLACED).is_dir():
+        record = Record.read(folder)
+        if record.status == "complete":
+            return Outcome(folder, NoisyICA.load(folder / MODEL), record)
+    with Place(folder) as place:
+        record = place.resume()
+        return _continue(folder, record, _read_same_data(record))
 
 
-def write_report(folder: Path, path: Path | None = None) -> Path:
-    """Make the report of a run (again), and return the path of its file."""
+def model_and_data(folder: Path) -> tuple[NoisyICA, Data, Record]:
+    """Return the model of a run as far as it has got, its data, and its record."""
     record = Record.read(folder)
     if not (folder / MODEL).is_file():
         raise ValueError(
             f"{folder} has no {MODEL} yet: 'noisyica fit --resume {folder}' continues the run."
         )
-    estimator, data = NoisyICA.load(folder / MODEL), _read_same_data(record)
+    return NoisyICA.load(folder / MODEL), _read_same_data(record), record
+
+
+def write_report(folder: Path, path: Path | None = None) -> Path:
+    """Make the report of a run (again), and return the path of its file."""
+    estimator, data, record = model_and_data(folder)
     _learn_errors(estimator, data)
     path = folder / REPORT if path is None else path
     report.write(path, estimator, data, estimator.transform(data.X), record.for_report())
@@ -205,6 +185,8 @@ def _continue(folder: Path, record: Record, data: Data) -> Outcome:
         updated.write(folder)
         return updated
 
+    if record.status == "complete":
+        return Outcome(folder, NoisyICA.load(folder / MODEL), record)
     if record.status == "fitted":
         estimator = NoisyICA.load(folder / MODEL)
     else:
@@ -246,46 +228,6 @@ def _learn_errors(estimator: NoisyICA, data: Data) -> None:
     table = isinstance(data.layout, Lines) and not data.layout.signal
     if table and not hasattr(estimator, "standard_errors_"):
         estimator.standard_errors(data.X)
-
-
-def _refuse_occupied(folder: Path, overwrite: bool) -> None:
-    """Raise a ValueError if a run cannot be written to the folder."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file: name a folder for the run.")
-    names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    if not names:
-        return
-    if not all(any(fnmatch(name, pattern) for pattern in OWN_FILES) for name in names):
-        raise ValueError(
-            f"{folder} is not empty, and has more in it than a run leaves: name another."
-        )
-    if not overwrite:
-        raise ValueError(
-            f"{folder} holds a run already: name another folder, continue the run (--resume), "
-            "or replace it (--overwrite)."
-        )
-
-
-def _move_aside(folder: Path) -> Path | None:
-    """Rename the folder of a run that is to be replaced, until the new run has learnt something."""
-    if not folder.exists() or not any(folder.iterdir()):
-        return None
-    replaced = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.replaced")
-    folder.rename(replaced)
-    return replaced
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _worth_keeping(folder: Path) -> bool:
-    """Whether the folder has anything that the run has learnt."""
-    return (folder / CHECKPOINT).exists() or (folder / MODEL).exists()
 
 
 def _absolute(value: Any) -> Any:

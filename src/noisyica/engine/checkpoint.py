@@ -60,19 +60,10 @@ class Checkpoint:
                 f"{self.path} belongs to a fit of other data, or with other settings: remove it, "
                 "or name another file."
             )
-        leaves, structure = jax.tree.flatten(begun()._replace(history={}))
-        runs = []
-        for i in range(len(description["monitors"])):
-            stored = [arrays[f"{i}/position/{k}"] for k in range(len(leaves))]
-            run: Run = jax.tree.unflatten(structure, stored)
-            prefix = f"{i}/history/"
-            history = {
-                name.removeprefix(prefix): values
-                for name, values in arrays.items()
-                if name.startswith(prefix)
-            }
-            runs.append(run._replace(history=history))
-        return runs, [Monitor(**fields) for fields in description["monitors"]]
+        first = begun()
+        with storage.refusing(self.path):
+            monitors = [Monitor(**fields) for fields in description["monitors"]]
+            return [_stored_run(arrays, i, first) for i in range(len(monitors))], monitors
 
     def save(self, runs: list[Run], monitors: list[Monitor], now: bool = False) -> None:
         """Write where the runs stand, unless this was done a moment ago; ``now`` always writes."""
@@ -89,3 +80,20 @@ class Checkpoint:
         storage.write(self.path, arrays, description)
         end = time.monotonic()
         self._next = end + max(INTERVAL, (end - begun) / SHARE)
+
+
+def _stored_run(arrays: dict[str, np.ndarray], i: int, first: Run) -> Run:
+    """Return the i-th run of a checkpoint, which has the structure of the run ``first``."""
+    leaves, structure = jax.tree.flatten(first._replace(history={}))
+    stored = [arrays[f"{i}/position/{k}"] for k in range(len(leaves))]
+    for k, (leaf, array) in enumerate(zip(leaves, stored, strict=True)):
+        if np.shape(leaf) != array.shape:
+            raise ValueError(f"array {k} has shape {array.shape} instead of {np.shape(leaf)}")
+    run: Run = jax.tree.unflatten(structure, stored)
+    prefix = f"{i}/history/"
+    history = {
+        name.removeprefix(prefix): values
+        for name, values in arrays.items()
+        if name.startswith(prefix)
+    }
+    return run._replace(history=history)

@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
+from noisyica import interruption
 from noisyica._jax.arrays import choose, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
 from noisyica._jax.precision import double_precision
@@ -201,7 +202,8 @@ def learn(
 ) -> Iterator[list[Run]]:
     """Iterate from where the runs stand until iteration ``max_iter``, all runs together.
 
-    The runs are yielded after each chunk of iterations, which is about half a second of work.
+    The runs are yielded after each chunk of iterations, which is about half a second of work. Only
+    between two chunks is KeyboardInterrupt raised.
     """
     groups = grouped(begun, key)
     length, fast_compile = _chunk(blocks, begun, constants.schedule)
@@ -209,6 +211,7 @@ def learn(
     done, count = int(begun[0].state.t), len(begun)
     del begun  # their chains are as large as the rows have coefficients
     while done < max_iter:
+        interruption.check()
         # a first look soon, to tell how long it will take
         now = min(length if done else min(length, 10), max_iter - done)
         calls = [

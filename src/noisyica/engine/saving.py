@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -48,21 +47,19 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def unpack(
-    path: str | os.PathLike[str], arrays: dict[str, np.ndarray], description: dict[str, Any]
+    arrays: dict[str, np.ndarray], description: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of an estimator, and the attributes that it was fitted with."""
-    try:
-        settings = from_plain_settings(description["settings"], arrays.pop("init", None))
-        attributes: dict[str, Any] = {
-            name: arrays[name] if arrays[name].ndim else arrays[name].item() for name in ARRAYS
-        }
-        attributes["prior_"] = to_numpy(priors.from_plain(description["prior_"]))
-        if "first_prior" in description:
-            attributes["_first_prior"] = to_numpy(priors.from_plain(description["first_prior"]))
-    except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"{os.fspath(path)} is not a model saved by noisyica, or is damaged ({error})."
-        ) from error
+    """Return the settings of an estimator, and the attributes that it was fitted with.
+
+    Where something is missing, or does not fit together, some error is raised.
+    """
+    settings = from_plain_settings(description["settings"], arrays.pop("init", None))
+    attributes: dict[str, Any] = {
+        name: arrays[name] if arrays[name].ndim else arrays[name].item() for name in ARRAYS
+    }
+    attributes["prior_"] = to_numpy(priors.from_plain(description["prior_"]))
+    if "first_prior" in description:
+        attributes["_first_prior"] = to_numpy(priors.from_plain(description["first_prior"]))
     attributes["mixing_"] = attributes["components_"].T
     attributes["history_"] = _named(arrays, "history_")
     errors = _named(arrays, "error_")
@@ -73,7 +70,23 @@ def unpack(
         attributes["stability_"] = arrays["stability_"]
     if "feature_names_in_" in arrays:
         attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
+    _check_shapes(attributes)
     return settings, attributes
+
+
+def _check_shapes(attributes: dict[str, Any]) -> None:
+    """Raise a ValueError if attributes do not fit to the components."""
+    p, d = attributes["components_"].shape
+    expected = {
+        "explained_variance_": (p,),
+        "explained_variance_ratio_": (p,),
+        "feature_names_in_": (d,),
+    }
+    for name, shape in expected.items():
+        if name in attributes and np.shape(attributes[name]) != shape:
+            raise ValueError(f"{name} has shape {np.shape(attributes[name])} instead of {shape}")
+    if attributes["n_features_in_"] != d:
+        raise ValueError(f"n_features_in_ is {attributes['n_features_in_']} instead of {d}")
 
 
 def _named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

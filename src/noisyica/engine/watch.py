@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from noisyica import interruption
 from noisyica.engine.checkpoint import Checkpoint
 from noisyica.engine.convergence import Monitor
 from noisyica.engine.state import Run, drift_groups
@@ -66,6 +67,7 @@ class Watch:
         Show progress, tell the callback, look for convergence and write the checkpoint; raise
         ValueError if all runs broke down.
         """
+        interruption.answer(True)
         self.runs = runs
         self._check_alive()
         state = runs[0].state
@@ -87,10 +89,12 @@ class Watch:
         where: TracebackType | None,
     ) -> bool:
         self._reporter.__exit__(kind, value, where)
+        interruption.answer(False)
         interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
         if kind is not None and not (interrupted and self.runs and self.runs[0].history):
             return False  # an error, or nothing was learnt yet
-        self.interrupted = interrupted and not self.at_rest()
+        self.at_rest()  # the monitors have to see the last look
+        self.interrupted = interrupted or interruption.pressed()
         if self._file is not None:
             self._file.save(self.runs, self.monitors, now=True)
         return True

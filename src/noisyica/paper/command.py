@@ -63,6 +63,9 @@ def reproduce(
     except (ValueError, TypeError, OSError, ImportError) as error:
         Console(stderr=True).print(f"[red]Error:[/red] {error}", highlight=False)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted: the same command goes on where it stopped.")
+        raise typer.Exit(130) from None
 
 
 def _reproduce(name: str, options: Options, output: Path) -> None:
