@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
@@ -55,14 +54,14 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
         raise ValueError(
             f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}."
         )
-    return [_start(task, "pca")._replace(A=jnp.asarray(A))]
+    return [_start(task, "pca")._replace(A=A)]
 
 
 def _start(task: Task, method: str) -> Parameters:
     """Return the parameters to start from by one of the methods of :mod:`noisyica.rows.starts`."""
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         A, noise = starts.start(task.sample, task.p, task.prior, method, task.rng)
-    return task.zeros._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
+    return task.zeros._replace(A=A, sigma2=np.asarray(noise, float))  # type: ignore[arg-type]
 
 
 def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
+from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms
 from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule
@@ -92,7 +93,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         prior = priors.Offset(prior, max(summary.offset, 1e-300))
     prior = to_numpy(prior).rescaled(rows.unit)
     rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
-    key = jax.random.key(rng.randint(2**31 - 1))
+    key = key_of(int(rng.randint(2**31 - 1)))
     all_rows = _all_rows(rows)
     p = _number_of_components(settings, rows, summary, all_rows)
     share = rows.share

@@ -12,7 +12,7 @@ from jax import lax
 
 from noisyica._jax.arrays import cast, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
-from noisyica._jax.randomness import Key, RowKeys, fold_in
+from noisyica._jax.randomness import Key, RowKeys, fold_in, key_of
 from noisyica.posterior.parameters import Parameters, channel, impute
 from noisyica.priors import METROPOLIS, Channel
 from noisyica.progress import Reporter
@@ -20,8 +20,8 @@ from noisyica.rows.block import Block
 
 Array = jax.Array
 
-ROWS_AT_A_TIME = 4096
-"""The maximum number of rows that are sampled at a time."""
+SIZES = (64, 512, 4096)
+"""The numbers of rows that are sampled at a time: few, since each is compiled for."""
 SWEEP = "float32"
 """The dtype of the posterior's sweeps."""
 
@@ -44,7 +44,7 @@ def posterior_sample(
     verbose: bool,
 ) -> np.ndarray:
     """Draw from the posterior of the coefficients: (n_draws, n, p)."""
-    key = jax.random.key(seed)
+    key = key_of(seed)
     draws = []
     for block, part in blocks(X, verbose):
         keys = RowKeys(key, block.first)
@@ -75,31 +75,44 @@ def _compiled(parameters: Parameters) -> Callable[..., tuple[Any, Any]]:
 
 
 def blocks(X: np.ndarray, verbose: bool) -> Iterator[tuple[Block, np.ndarray]]:
-    """Yield X in blocks of at most ``ROWS_AT_A_TIME`` rows: the block, and its rows of X.
+    """Yield X in blocks of one of ``SIZES`` rows: the block, and its rows of X.
 
-    Blocks are padded with zeros to a few standard sizes, so that few shapes are compiled.
+    Blocks are filled up with rows of weight 0.
     """
     with Reporter("noisyica rows", len(X), verbose) as reporter:
-        for first in range(0, len(X), ROWS_AT_A_TIME):
-            part = np.asarray(X[first : first + ROWS_AT_A_TIME], np.float64)
-            size = max(8, 1 << (len(part) - 1).bit_length())
+        first = 0
+        while first < len(X):
+            size = block_size(len(X), first)
+            part = np.asarray(X[first : first + size], np.float64)
             x = np.zeros((X.shape[1], size))
             x[:, : len(part)] = part.T
             missing = np.isnan(x)
             x[missing] = 0.0
-            yield (
-                Block(
-                    x=jnp.asarray(x),
-                    weight=jnp.asarray((np.arange(size) < len(part)).astype(float)),
-                    sum_x=x.sum(1),
-                    sum_xx=x.sum(1),
-                    observed=jnp.asarray(~missing) if missing.any() else None,
-                    first=jnp.asarray(first, jnp.uint32),
-                ),
-                part,
-            )
-            if first + ROWS_AT_A_TIME < len(X):
-                reporter.update(first + ROWS_AT_A_TIME)
+            # of NumPy: what is compiled takes it as it is, and JAX would compile each conversion
+            arrays: Any = {
+                "x": x,
+                "weight": (np.arange(size) < len(part)).astype(float),
+                "sum_x": x.sum(1),
+                "sum_xx": x.sum(1),
+                "observed": ~missing if missing.any() else None,
+                "first": np.asarray(first, np.uint32),
+            }
+            yield Block(**arrays), part
+            first += size
+            if first < len(X):
+                reporter.update(first)
+
+
+def block_size(n: int, first: int) -> int:
+    """Return the number of rows of the block of n rows that begins with row ``first``.
+
+    A few rows make one small block. What is left of many rows is cut into blocks of the middle size
+    where these are at most half of a large one, so that at most half of the rows only fill up.
+    """
+    small, middle, large = SIZES
+    if n <= small:
+        return small
+    return middle if n - first <= large // 2 else large
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
@@ -114,7 +127,7 @@ def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
     mixed = (words * factors).sum(1, dtype=np.uint64)
     mixed = mixed ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
     mixed = np.append(mixed, np.zeros(size - len(X), np.uint64))
-    return jax.random.wrap_key_data(jnp.asarray(mixed.view(np.uint32).reshape(-1, 2)))
+    return jax.random.wrap_key_data(jax.device_put(mixed.view(np.uint32).reshape(-1, 2)))
 
 
 def coefficients(
