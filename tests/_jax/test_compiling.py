@@ -34,7 +34,7 @@ def test_nothing_small_is_compiled_by_a_fit(compiled):
     # settings that are numbers, and folds of nearly the same size, are served by the same code
     NoisyICA(2, max_iter=9, kappa=0.7, burn_in=0.2, **settings).fit(X[:295])
     assert compiled() == []
-    ica.transform(X[:65])
+    ica.transform(X[:150])
     assert compiled() == ["jit(_sweep_rows)"]
     ica.transform(X)
     assert compiled() == []
@@ -42,7 +42,7 @@ def test_nothing_small_is_compiled_by_a_fit(compiled):
 
 def test_few_sizes_of_blocks_are_compiled_for():
     sizes = set()
-    for n in (1, 9, 64, 65, 300, 512, 513, 2048, 2049, 4096, 4097, 6200, 10_000):
+    for n in (1, 9, 128, 129, 300, 512, 513, 2048, 2049, 4096, 4097, 6200, 10_000):
         first, filled = 0, 0
         rows = np.arange(n, dtype=float)[:, None]
         for block, part in chains.blocks(rows, verbose=False):
@@ -61,6 +61,6 @@ def test_few_sizes_of_blocks_are_compiled_for():
 
 def test_a_row_does_not_depend_on_the_size_of_its_block():
     model = Model(np.array([[1.0, 2, 0, 1], [0, 1, 3, 1]]).T, noise_variance=1.0, prior="lap")
-    together = model.posterior_mean(X[:70], n_draws=20)
+    together = model.posterior_mean(X[:150], n_draws=20)
     alone = model.posterior_mean(X[:20], n_draws=20)
     np.testing.assert_array_equal(together[:20], alone)

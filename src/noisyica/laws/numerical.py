@@ -38,19 +38,6 @@ class LogDensity(Law):
     def log_unnormalised(self, t: ArrayLike) -> Array:
         return self.function(jnp.asarray(t))
 
-    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        a, b, dtype = broadcast_double(a, b)
-
-        def objective(t: Array) -> Array:
-            return self.penalty(t) - (b - 0.5 * a * t) * t
-
-        # the middle of a narrow window, which is within 4e-4 standard deviations of the minimum
-        low, high = integration.window(
-            lambda v: -1e6 * objective(jnp.sinh(v)), -30.0, 30.0, b.shape
-        )
-        t = jnp.sinh(0.5 * (low + high))
-        return t.astype(dtype), objective(t).astype(dtype)
-
 
 @law()
 class ScaleMixture(Law):

@@ -20,7 +20,7 @@ from noisyica.rows.block import Block
 
 Array = jax.Array
 
-SIZES = (64, 512, 4096)
+SIZES = (128, 512, 4096)
 """The numbers of rows that are sampled at a time: few, since each is compiled for."""
 SWEEP = "float32"
 """The dtype of the posterior's sweeps."""
