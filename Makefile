@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 help: ## Show this list
 	@echo "Usage: make TARGET [PYTHON=python3]"
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/  \1|\2/p' $(MAKEFILE_LIST) | \
-		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+		awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
 demo: $(STAMP) ## Run the demonstration
 	@$(BIN)/noisyica demo
