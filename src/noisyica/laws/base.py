@@ -240,6 +240,10 @@ class Law:
         """The point that has all of the law's mass, or None if there is no such point."""
         return None
 
+    def saved(self) -> Law:
+        """The law as files hold it: itself, unless it holds a Python function."""
+        return self
+
     def parts(self) -> list[tuple[ArrayLike, Law]]:
         """Pairs (weight, law) of which the law is the finite mixture; none of these is a mixture.
 
