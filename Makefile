@@ -1,25 +1,31 @@
 PYTHON ?= python3
 VENV := .venv
+CONSTRAINTS := constraints.txt
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format benchmark clean
+.PHONY: help demo test test-all test-lowest pytest lint format benchmark clean
 
 help: ## Show this list
 	@echo "Usage: make TARGET [PYTHON=python3]"
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/  \1|\2/p' $(MAKEFILE_LIST) | \
-		awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+		awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
 demo: $(STAMP) ## Run the demonstration
 	@$(BIN)/noisyica demo
 
 # Tests spend their time compiling: without its fusion emitters XLA takes less (test-all runs with them).
-test: lint ## Check formatting, lint, types and run the tests
+test: lint pytest ## Check formatting, lint, types and run the tests
+
+pytest: $(STAMP)
 	XLA_FLAGS=--xla_cpu_use_fusion_emitters=false $(BIN)/pytest -n 2 --dist loadfile
 
 test-all: lint ## The same with the slowest tests, too
 	$(BIN)/pytest -n 2 --dist loadfile -m ''
+
+test-lowest: ## Run the tests with the lowest versions of all dependencies (Python 3.11)
+	@$(MAKE) --no-print-directory VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt pytest
 
 lint: $(STAMP) ## Check formatting, lint, the layers and types
 	$(BIN)/ruff format --check .
@@ -34,13 +40,13 @@ format: $(STAMP) ## Format the code and apply the safe lint fixes
 benchmark: $(STAMP) ## Run the speed benchmark
 	$(BIN)/python benchmarks/speed.py
 
-clean: ## Remove caches, build products and demo output (keeps .venv)
+clean: ## Remove caches, build products and demo output (keeps environments)
 	rm -rf build dist noisyica-demo .pytest_cache .mypy_cache .ruff_cache
-	find . -name $(VENV) -prune -o -name .git -prune -o \
+	find . -name '.venv*' -prune -o -name .git -prune -o \
 		\( -name __pycache__ -o -name '*.egg-info' \) -type d -prune -exec rm -rf {} +
 
 # The environment is installed once, and again only when its definition changes.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@if [ -x $(BIN)/python ]; then python=$(BIN)/python; else python="$(PYTHON)"; fi; \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "error: noisyica needs Python 3.11 or newer, and '$$python' is not:" \
@@ -50,5 +56,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing noisyica into $(VENV) (this can take a minute) ..."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' -c $(CONSTRAINTS)
 	@touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -20,6 +21,11 @@ def write_text(path: Path, text: str, encoding: str = "utf-8") -> Path:
     """Write text with the ends of lines that it has, and return the path."""
     path.write_bytes(text.encode(encoding))
     return path
+
+
+def put(group: Any, name: str, values: np.ndarray, **options: Any) -> None:
+    """Write an array into a group of a Zarr store, as all versions of zarr since 3.0 can."""
+    group.create_array(name, shape=values.shape, dtype=values.dtype, **options)[...] = values
 
 
 def write_gifti(path: Path, *arrays: tuple[np.ndarray, str, str]) -> Path:

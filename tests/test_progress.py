@@ -14,7 +14,7 @@ def terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setattr(chains, "ROWS_AT_A_TIME", 8)
+    monkeypatch.setattr(chains, "SIZES", (8, 8, 8))
     return lambda: capsys.readouterr().err
 
 

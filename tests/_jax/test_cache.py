@@ -26,7 +26,7 @@ def fresh(monkeypatch):
     before = options()
     for name, value in zip(OPTIONS, (None, 1.0), strict=True):
         jax.config.update(name, value)
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setenv(cache.VARIABLE, "")  # so that it is as before afterwards
     yield
     for name, value in zip(OPTIONS, before, strict=True):
         jax.config.update(name, value)
@@ -65,6 +65,14 @@ def test_the_call_switches_it_on(fresh, tmp_path):
     jax.jit(lambda x: x * 5 + 2)(np.arange(7.0))
     assert len(entries(tmp_path / "a")) == first
     assert entries(tmp_path / "b")
+
+
+def test_processes_that_are_started_later_use_the_same_folder(fresh, tmp_path):
+    noisyica.keep_compiled(tmp_path / "a")
+    code = "import noisyica._jax, jax; print(jax.config.jax_compilation_cache_dir)"
+    kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    said = subprocess.run([sys.executable, "-c", code], env=kept, capture_output=True, text=True)
+    assert said.stdout.strip() == str(tmp_path / "a")
 
 
 def test_a_cache_of_the_users_own_stays(fresh, tmp_path):

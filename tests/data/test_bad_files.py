@@ -42,7 +42,7 @@ from tests.bad_files import (
     zarr_store,
     zip_bomb,
 )
-from tests.data_files import X
+from tests.data_files import X, put
 
 
 class Hang(BaseException):
@@ -291,12 +291,12 @@ CASES = bad_pictures.CASES | {
     ),
     "Zarr that is not there": (empty_folder("x.zarr"), {}, DAMAGED),
     "Zarr without that array": (
-        zarr_store(lambda group: group.create_array("X", data=X)),
+        zarr_store(lambda group: put(group, "X", X)),
         {"array": "Y"},
         "has no array 'Y'",
     ),
     "Zarr group": (
-        zarr_store(lambda group: group.create_array("g/X", data=X)),
+        zarr_store(lambda group: put(group, "g/X", X)),
         {"array": "g"},
         "'g' is a group",
     ),

@@ -16,7 +16,7 @@ import zarr
 
 import noisyica.data
 from noisyica.data import Data, Images, Lines, Mesh, Volume, files, fingerprint, labels, read
-from tests.data_files import FACES, VERTICES, X, write_text
+from tests.data_files import FACES, VERTICES, X, put, write_text
 
 # Arrays
 
@@ -181,8 +181,8 @@ def test_hdf5(tmp_path):
 @pytest.mark.parametrize("version", [2, 3])
 def test_zarr(tmp_path, version):
     group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=version)
-    group.create_array("deep/data", data=X, chunks=(2, 5))
-    group.create_array("age", data=np.arange(6))
+    put(group, "deep/data", X, chunks=(2, 5))
+    put(group, "age", np.arange(6))
     for data in (
         read(tmp_path / "x.zarr"),
         read(tmp_path / "x.zarr", "deep/data"),

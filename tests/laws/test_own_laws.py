@@ -1,6 +1,7 @@
 """A law that a user writes in a few lines can do everything that a law of noisyica can."""
 
 import inspect
+import json
 from pathlib import Path
 
 import jax
@@ -22,7 +23,7 @@ from noisyica.laws import (
     Shift,
     law,
 )
-from noisyica.priors import Independent
+from noisyica.priors import Independent, from_plain, to_plain
 from tests.own_laws import ClosedNormal, Quartic, SkewSecant
 from tests.tools import matched_cosine
 
@@ -280,3 +281,37 @@ def test_other_fits(X, model, settings):
     ica = estimator(max_iter=30, **settings).fit(X)
     assert matched_cosine(ica.mixing_, model.mixing) > 0.95
     assert ica.noise_variance_ == pytest.approx(0.09, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: -(t**4),
+        lambda t: -2 * jnp.log1p(t * t / 3),
+        lambda t: -jnp.sqrt(1 + ((t - 3) * 1e4) ** 2),
+    ],
+    ids=["light tails", "heavy tails", "narrow"],
+)
+def test_a_function_is_saved_as_a_table(double, function):
+    law = LogDensity(function)
+    loaded = from_plain(json.loads(json.dumps(to_plain(law))))
+    a, b = jnp.array([0.5, 1.0, 30.0, 1e4]), jnp.array([0.0, 0.5, 40.0, -2e4])
+    np.testing.assert_allclose(loaded.log_normaliser(a, b), law.log_normaliser(a, b), atol=1e-6)
+    (mean, variance), (true_mean, true_variance) = loaded.moments(a, b), law.moments(a, b)
+    assert (jnp.abs(mean - true_mean) < 1e-6 * jnp.sqrt(true_variance)).all()
+    np.testing.assert_allclose(variance, true_variance, rtol=1e-6)
+
+
+def test_draws_in_single_precision_where_the_window_is_narrow(double):
+    # nearly normal: the prior changes little across 1e-4
+    a, t = 1e8, np.repeat(np.array([0.0, 0.3, -40.0, 700.0]), 5000)
+    u = np.random.default_rng(0).uniform(size=(2, t.size)).astype(np.float32)
+    law = LogDensity(lambda t: -jnp.sqrt(1 + t * t))
+    draws = law.draw(tuple(u), np.float32(a), np.asarray(a * t, np.float32))
+    assert draws.dtype == np.float32
+    centre = np.float32(a * t).astype(float) / a
+    z = np.sqrt(a) * (np.asarray(draws, float) - centre + t / np.sqrt(1 + t * t) / a)
+    for k, group in enumerate(z.reshape(4, -1)[:3]):  # at 700, float32 has steps of 6e-5
+        assert abs(group.mean()) < 4 / np.sqrt(5000) + 0.01, k
+        assert abs(group.var() - 1) < 4 * np.sqrt(2 / 5000) + 0.01, k
+    assert np.isfinite(z).all()

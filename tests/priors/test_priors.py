@@ -229,8 +229,6 @@ def test_errors_say_what_to_do():
         priors.ExponentialTernary(gamma=0.6)
     with pytest.raises(ValueError, match="K means and K \\+ 1 weights"):
         priors.GaussianMixture((1.0, 2.0), (0.5, 0.5))
-    with pytest.raises(ValueError, match="cannot be saved"):
-        priors.to_plain(COMPOSED["log-density"])
     with pytest.raises(TypeError, match="noisyica.laws"):
         priors.Independent("laplace")
 

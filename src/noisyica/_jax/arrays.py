@@ -14,7 +14,14 @@ Tree = TypeVar("Tree")
 
 def cast(tree: Tree, dtype: Any) -> Tree:
     """Return ``tree`` (a law, a prior, a tuple of arrays) with leaves that are of ``dtype``."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
+
+    def converted(leaf: Any) -> Any:
+        # NumPy converts without compiling anything
+        if isinstance(leaf, jax.Array):
+            return jnp.asarray(leaf, dtype)
+        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(dtype))
+
+    return jax.tree.map(converted, tree)
 
 
 def to_numpy(tree: Tree) -> Tree:

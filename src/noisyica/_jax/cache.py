@@ -39,7 +39,8 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
 
     Most of the time of a first small fit goes into compiling. After this call JAX keeps what it
     compiles in a folder (all of JAX in this process, not this library alone), and finds it there
-    again, in other processes, too. The command line does this by itself. Results do not change.
+    again, in other processes, too. Processes that this one starts later, such as joblib's workers
+    in a grid search, do the same. The command line does this by itself. Results do not change.
 
     The environment variable ``NOISYICA_CACHE`` does the same without a call: it can be 1, or the
     folder to use. With ``NOISYICA_CACHE=0`` the command line keeps nothing.
@@ -89,6 +90,7 @@ def keep_compiled(path: str | os.PathLike[str] | None = None) -> Path | None:
     if getattr(jax.config, _JAX_MAX_BYTES) < 0:  # otherwise JAX deletes entries itself
         _delete_unused(folder, MAX_BYTES)
     _own_folder = str(folder)
+    os.environ[VARIABLE] = str(folder)  # processes that are started from here do the same
     return folder
 
 

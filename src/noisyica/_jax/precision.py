@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import jax
 
+from noisyica._jax.forks import refuse_after_fork
+
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
@@ -19,7 +21,9 @@ def double_precision() -> Iterator[None]:
     precision by default (TF32), too few for residuals that are small beside the data.
 
     It is a context manager, ``with double_precision(): ...``, and a decorator,
-    ``@double_precision()``.
+    ``@double_precision()``. All of the library's computations are inside of it, so it is here that
+    they are refused where they would never end (:mod:`noisyica._jax.forks`).
     """
+    refuse_after_fork()
     with jax.enable_x64(True), jax.default_matmul_precision("float32"):
         yield

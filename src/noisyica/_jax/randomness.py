@@ -33,6 +33,12 @@ They are a single key, for rows that are numbered from 0; an array of keys, one 
 """
 
 
+def key_of(seed: int) -> Array:
+    """Return the key that ``jax.random.key`` makes of a seed, without anything to compile."""
+    words = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(jax.device_put(words), impl="threefry2x32")
+
+
 def uniforms(key: Key, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[Array, ...]:
     """Draw ``count`` independent arrays of uniforms on the open interval (0, 1).
 

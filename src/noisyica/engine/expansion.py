@@ -24,10 +24,11 @@ maximum likelihood, too.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisyica.priors import Expansion
 
@@ -46,7 +47,9 @@ class Move(NamedTuple):
 
 def no_move(p: int) -> Move:
     """Return the move that leaves the coefficients where they are."""
-    return Move(jnp.eye(p), jnp.zeros(p))
+    # of NumPy: outside of compiled code, JAX would compile each of its operations by itself
+    nothing: Any = (np.eye(p), np.zeros(p))
+    return Move(*nothing)
 
 
 def newton_rotation(

@@ -37,7 +37,8 @@ def best_start(
     """
     if len(starts) == 1:
         return starts[0]
-    share = float(blocks.weight[0].sum() / blocks.weight.sum())
+    weight = np.asarray(blocks.weight)
+    share = float(weight[0].sum() / weight.sum())
     first: Block = blocks if share == 1 else jax.tree.map(lambda leaf: leaf[:1], blocks)
     schedule = Schedule(SHORT_RUN // 2, 0.75)
     constants = constants._replace(total_weight=constants.total_weight * share, schedule=schedule)

@@ -38,7 +38,7 @@ def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constant
         t=zero,
         parameters=parameters,
         statistics=statistics,
-        move=to_numpy(no_move(p)),
+        move=no_move(p),
         drift=no_drift,
         restart=np.zeros((), bool),  # type: ignore[arg-type]
     )
@@ -72,7 +72,9 @@ def grouped(begun: list[Run], key: Array) -> list[Group]:
     may be there twice.
     """
     count = len(begun)
-    keys = [key, *jax.random.split(jax.random.fold_in(key, 1), count - 1)]
+    keys = [key]
+    if count > 1:
+        keys.extend(jax.random.split(jax.random.fold_in(key, 1), count - 1))
     parts = [list(range(count))]
     if count >= 4 and jax.default_backend() == "cpu":
         half = (count + 1) // 2

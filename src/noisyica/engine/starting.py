@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
@@ -55,7 +54,7 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
         raise ValueError(
             f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}."
         )
-    return [_start(task, "pca")._replace(A=jnp.asarray(A))]
+    return [_start(task, "pca")._replace(A=A)]
 
 
 def _start(task: Task, method: str) -> Parameters:
@@ -68,7 +67,7 @@ def _start(task: Task, method: str) -> Parameters:
         A, noise = starts.start(task.sample / size, task.p, task.prior, method, task.rng)
     A, noise = A * np.reshape(size, (-1, 1)), noise * np.square(size)
     noise = np.maximum(noise, task.constants.floor)
-    return task.zeros._replace(A=jnp.asarray(A), sigma2=jnp.asarray(noise, float))
+    return task.zeros._replace(A=A, sigma2=np.asarray(noise, float))  # type: ignore[arg-type]
 
 
 def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:

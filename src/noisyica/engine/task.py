@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
+from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms
 from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule
@@ -105,7 +106,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     check_range(rows.unit, "The entries of X")
     prior = _in_units_of_rows(settings, prior, rows, summary)
     rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
-    key = jax.random.key(rng.randint(2**31 - 1))
+    key = key_of(int(rng.randint(2**31 - 1)))
     all_rows = _all_rows(rows)
     found = _dimension(settings, rows, summary, all_rows)
     p = found.p

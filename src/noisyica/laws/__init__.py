@@ -24,7 +24,8 @@ A new law needs a log density only: see :class:`Law`.
 ``logistic``            :class:`Logistic`, on such a grid
 ``exponential_normal``  :class:`ExponentialNormal`, on such a grid
 ``numerical``           numerical laws: a density given as a function, :class:`LogDensity`, and
-                        random scales, :class:`ScaleMixture`
+                        random scales, :class:`ScaleMixture`; :class:`Tabulated` is what files hold
+                        of the first
 ``shift``               a law moved: :class:`Shift`, and :class:`Located`, whose location is learnt
 ``mixtures``            weights that are learnt: :class:`Mixture`
 ``symmetric_normals``   mixtures of normals in pairs: :class:`SymmetricNormals`
@@ -46,7 +47,7 @@ from noisyica.laws.base import REGISTRY, Classes, Law, Piece, Uniforms, law
 from noisyica.laws.exponential_normal import ExponentialNormal
 from noisyica.laws.logistic import Logistic
 from noisyica.laws.mixtures import Mixture, keep_inside
-from noisyica.laws.numerical import LogDensity, ScaleMixture
+from noisyica.laws.numerical import LogDensity, ScaleMixture, Tabulated
 from noisyica.laws.shift import FIRST_LOCATION, Located, Shift
 from noisyica.laws.symmetric_normals import SymmetricNormals
 
@@ -69,6 +70,7 @@ __all__ = [
     "ScaleMixture",
     "Shift",
     "SymmetricNormals",
+    "Tabulated",
     "Uniforms",
     "keep_inside",
     "law",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
@@ -14,6 +15,7 @@ from noisyica._jax.arrays import floating
 from noisyica._jax.randomness import Key, uniforms
 from noisyica._jax.special import LOG_2
 from noisyica.laws import integration
+from noisyica.laws.grids import grid_choice
 from noisyica.laws.integration import derivative
 
 Array = jax.Array
@@ -193,12 +195,54 @@ class Law:
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         """A draw from the tilted law, made of ``n_uniforms`` independent uniforms on (0, 1)."""
         a, b, dtype = broadcast_double(a, b)
-        return jnp.sinh(integration.draw_node(self._log_weight(a, b), b, u)).astype(dtype)
+        if dtype != jnp.float32:
+            return jnp.sinh(integration.draw_node(self._log_weight(a, b), b, u)).astype(dtype)
+        return self._draw_in_single_precision(u, a, b)
+
+    def _draw_in_single_precision(self, u: Uniforms, a: Array, b: Array) -> Array:
+        """A draw as :meth:`draw` makes it, where float32 is precise enough for the nodes.
+
+        The window is found in double precision. What is evaluated at the nodes are differences from
+        the middle of the window, sinh v0, which lose no digits where the window is narrow: with v =
+        v0 + w and s = sinh(w / 2), sinh v - sinh v0 = 2 s (s sinh v0 + sqrt(1 + s^2) cosh v0).
+        """
+        depth, nodes = integration.SINGLE_DEPTH, integration.SINGLE_NODES
+
+        def nearly_log_weight(v: Array) -> Array:
+            root = jnp.exp(v)
+            t = 0.5 * (root - 1 / root)
+            return self.log_unnormalised(t) + (b - 0.5 * a * t) * t + jnp.abs(v)
+
+        ends = -integration.LIMIT, integration.LIMIT
+        low, high = integration.window(nearly_log_weight, *ends, b.shape, depth)
+        centre = jnp.sinh(0.5 * (low + high))
+        slope, top = b - a * centre, self.log_unnormalised(centre)
+        cosh = jnp.sqrt(1 + centre * centre)
+        half, a, slope, top, t0, cosh = (
+            x.astype(jnp.float32) for x in (0.5 * (high - low), a, slope, top, centre, cosh)
+        )
+
+        def distance(k: Array) -> Array:
+            s = jnp.sinh(half * (k / nodes - 0.5))
+            return 2 * s * (s * t0 + jnp.sqrt(1 + s * s) * cosh)
+
+        k = jnp.arange(nodes, dtype=jnp.float32).reshape((-1,) + (1,) * b.ndim) + u[0]
+        far = distance(k)
+        t = t0 + far
+        logs = self.log_unnormalised(t) - top + (slope - 0.5 * a * far) * far
+        logs = jnp.where(jnp.isnan(logs), -jnp.inf, logs)
+        weights = jnp.exp(logs - logs.max(0)) * jnp.sqrt(1 + t * t)  # the root is dt/dv
+        chosen = grid_choice(list(itertools.accumulate(weights, jnp.add)), u[0], u[1])
+        return (centre + distance(chosen)).astype(jnp.float32)
 
     @property
     def atom(self) -> ArrayLike | None:
         """The point that has all of the law's mass, or None if there is no such point."""
         return None
+
+    def saved(self) -> Law:
+        """The law as files hold it: itself, unless it holds a Python function."""
+        return self
 
     def parts(self) -> list[tuple[ArrayLike, Law]]:
         """Pairs (weight, law) of which the law is the finite mixture; none of these is a mixture.

@@ -1,15 +1,19 @@
-"""Laws by numerical integration: a given function, :class:`LogDensity`, and random scales,
-:class:`ScaleMixture`."""
+"""Laws by numerical integration: a given function, :class:`LogDensity`, its table,
+:class:`Tabulated`, and random scales, :class:`ScaleMixture`."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
+from noisyica._jax.arrays import floating
 from noisyica.laws import integration
 from noisyica.laws.base import Law, Uniforms, broadcast_double, law
 
@@ -21,8 +25,8 @@ class LogDensity(Law):
     """A law given by its log density, a JAX function of an array (not necessarily normalised).
 
     The density must be smooth, and have one peak after any Gaussian tilt (log-concave is enough);
-    make others as a :class:`Mixture`. A law with parameters, or one that is to be saved, is a
-    subclass of :class:`~noisyica.laws.Law` instead.
+    make others as a :class:`Mixture`. A law with parameters is a subclass of
+    :class:`~noisyica.laws.Law` instead. Files hold it as a :class:`Tabulated` law.
 
     Examples
     --------
@@ -38,18 +42,81 @@ class LogDensity(Law):
     def log_unnormalised(self, t: ArrayLike) -> Array:
         return self.function(jnp.asarray(t))
 
-    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        a, b, dtype = broadcast_double(a, b)
+    def saved(self) -> Tabulated:
+        with jax.enable_x64(True):
+            return tabulate(self)
 
-        def objective(t: Array) -> Array:
-            return self.penalty(t) - (b - 0.5 * a * t) * t
 
-        # the middle of a narrow window, which is within 4e-4 standard deviations of the minimum
-        low, high = integration.window(
-            lambda v: -1e6 * objective(jnp.sinh(v)), -30.0, 30.0, b.shape
+@law("centre", "scale", "low", "high", "values")
+class Tabulated(Law):
+    """A law given by its log density at even steps of v = asinh((t - centre) / scale).
+
+    It is what files hold of a :class:`LogDensity`. Between the steps the log density is a cubic
+    spline; beyond them it goes on as a straight line in v.
+    """
+
+    centre: float
+    scale: float
+    low: float
+    high: float
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        # a part of the law's structure, which must be hashable: files give an array
+        object.__setattr__(self, "values", tuple(float(value) for value in self.values))
+
+    def log_unnormalised(self, t: ArrayLike) -> Array:
+        (t,) = floating(t)
+        coefficients = jnp.asarray(_spline(self.low, self.high, self.values), t.dtype)
+        v = jnp.arcsinh((t - self.centre) / self.scale)
+        inside = jnp.clip(v, self.low, self.high)
+        step = (self.high - self.low) / (len(self.values) - 1)
+        cell = jnp.clip(jnp.floor((inside - self.low) / step), 0, len(self.values) - 2)
+        x = inside - (self.low + cell * step)
+        c3, c2, c1, c0 = (row[cell.astype(int)] for row in coefficients)
+        slope = c1 + x * (2 * c2 + x * 3 * c3)  # at the ends, where v is beyond them
+        return c0 + x * (c1 + x * (c2 + x * c3)) + slope * (v - inside)
+
+    def __repr__(self) -> str:
+        return f"Tabulated(centre={self.centre:.6g}, scale={self.scale:.6g}, ...)"
+
+
+TABLE_SIZE = 4001
+"""The number of values of a :class:`Tabulated` law."""
+TABLE_DEPTH = 1e6
+"""How far below its peak a tabulated log density ends."""
+TABLE_LIMIT = 30.0
+"""The largest |v| at which a tabulated log density ends."""
+
+
+def tabulate(law: Law) -> Tabulated:
+    """Return a law as a table of its log density, to about six digits of it."""
+    low, high = (
+        float(jnp.sinh(end))
+        for end in integration.window(
+            lambda v: law.log_unnormalised(jnp.sinh(v)), -TABLE_LIMIT, TABLE_LIMIT, (), 2.0
         )
-        t = jnp.sinh(0.5 * (low + high))
-        return t.astype(dtype), objective(t).astype(dtype)
+    )
+    centre, scale = 0.5 * (low + high), 0.25 * (high - low)
+    v = np.linspace(-TABLE_LIMIT, TABLE_LIMIT, 60_001)
+    logs = np.asarray(law.log_unnormalised(centre + scale * np.sinh(v)), float)
+    logs = np.where(np.isfinite(logs), logs, -np.inf)
+    peak = int(logs.argmax())
+    top = logs[peak]
+    if not np.isfinite(top):
+        raise ValueError(f"The log density of {law!r} is nowhere finite, so it cannot be saved.")
+    fails = np.flatnonzero(~(logs >= top - TABLE_DEPTH))
+    first = int(fails[fails < peak].max(initial=-1)) + 1
+    last = int(fails[fails > peak].min(initial=len(v))) - 1
+    grid = np.linspace(v[first], v[last], TABLE_SIZE)
+    values = np.asarray(law.log_unnormalised(centre + scale * np.sinh(grid)), float) - top
+    return Tabulated(centre, scale, float(grid[0]), float(grid[-1]), tuple(values))
+
+
+@functools.lru_cache(maxsize=8)
+def _spline(low: float, high: float, values: tuple[float, ...]) -> np.ndarray:
+    """Return the coefficients of a cubic spline through the values, (4, values - 1)."""
+    return np.asarray(CubicSpline(np.linspace(low, high, len(values)), values).c)
 
 
 @law()

@@ -12,7 +12,7 @@ from jax import lax
 
 from noisyica._jax.arrays import cast, to_numpy, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
-from noisyica._jax.randomness import Key, RowKeys, fold_in
+from noisyica._jax.randomness import Key, RowKeys, fold_in, key_of
 from noisyica.posterior import enumeration, sequential
 from noisyica.posterior.parameters import Parameters, channel, impute
 from noisyica.posterior.propagation import target
@@ -22,8 +22,8 @@ from noisyica.rows.block import Block
 
 Array = jax.Array
 
-ROWS_AT_A_TIME = 4096
-"""The maximum number of rows that are sampled at a time."""
+SIZES = (128, 512, 4096)
+"""The numbers of rows that are sampled at a time: few, since each is compiled for."""
 SWEEP = "float32"
 """The dtype of the posterior's sweeps."""
 N_CHAINS = 4
@@ -58,7 +58,7 @@ def posterior_sample(
     verbose: bool,
 ) -> np.ndarray:
     """Draw from the posterior of the coefficients: (n_draws, n, p)."""
-    key = jax.random.key(seed)
+    key = key_of(seed)
     draws = []
     jumps = sampler == "gibbs" and coupled(parameters)
     for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
@@ -109,8 +109,7 @@ def _means_of_chains(
     options = (n_warmup, 1, None, share, "gibbs", False, average, jumps)
     totals = []
     for number in range(n_chains):
-        key = jax.random.fold_in(jax.random.key(seed), number)
-        keys = jnp.broadcast_to(key, block.x.shape[1:])
+        keys = _same_key(seed * N_CHAINS + number, block.x.shape[1])
         totals.append(_compiled(parameters)(parameters, block, keys, *options)[0])
     return np.stack(totals).transpose(0, 2, 1) / share
 
@@ -134,43 +133,55 @@ def coupled(parameters: Parameters) -> bool:
     return bool(np.linalg.eigvalsh(P * scale * scale[:, None])[0] < COUPLED)
 
 
-def _rows_at_a_time(parameters: Parameters, jumps: bool) -> int:
-    """Return the maximum number of rows of a block: a power of two."""
-    if not jumps:
-        return ROWS_AT_A_TIME
-    most = max(NUMBERS_AT_A_TIME // parameters.A.shape[1] ** 2, 8)
-    return min(ROWS_AT_A_TIME, 1 << (most.bit_length() - 1))
+def _rows_at_a_time(parameters: Parameters, jumps: bool) -> int | None:
+    """Return the maximum number of rows of a block, or None if any of ``SIZES`` will do."""
+    return NUMBERS_AT_A_TIME // parameters.A.shape[1] ** 2 if jumps else None
 
 
 def blocks(
     X: np.ndarray, verbose: bool, most: int | None = None
 ) -> Iterator[tuple[Block, np.ndarray]]:
-    """Yield X in blocks of at most ``most`` rows (4,096 by default): the block, and its rows of X.
+    """Yield X in blocks of one of ``SIZES`` rows: the block, and its rows of X.
 
-    Blocks are padded with zeros to a few standard sizes, so that few shapes are compiled.
+    Blocks are filled up with rows of weight 0. Where ``most`` is given, they have no more rows, if
+    there is such a size.
     """
-    most = most or ROWS_AT_A_TIME
     with Reporter("noisyica rows", len(X), verbose) as reporter:
-        for first in range(0, len(X), most):
-            part = np.asarray(X[first : first + most], np.float64)
-            size = max(8, 1 << (len(part) - 1).bit_length())
+        first = 0
+        while first < len(X):
+            size = block_size(len(X), first, most)
+            part = np.asarray(X[first : first + size], np.float64)
             x = np.zeros((X.shape[1], size))
             x[:, : len(part)] = part.T
             missing = np.isnan(x)
             x[missing] = 0.0
-            yield (
-                Block(
-                    x=jnp.asarray(x),
-                    weight=jnp.asarray((np.arange(size) < len(part)).astype(float)),
-                    sum_x=x.sum(1),
-                    sum_xx=x.sum(1),
-                    observed=jnp.asarray(~missing) if missing.any() else None,
-                    first=jnp.asarray(first, jnp.uint32),
-                ),
-                part,
-            )
-            if first + most < len(X):
-                reporter.update(first + most)
+            # of NumPy: what is compiled takes it as it is, and JAX would compile each conversion
+            arrays: Any = {
+                "x": x,
+                "weight": (np.arange(size) < len(part)).astype(float),
+                "sum_x": x.sum(1),
+                "sum_xx": x.sum(1),
+                "observed": ~missing if missing.any() else None,
+                "first": np.asarray(first, np.uint32),
+            }
+            yield Block(**arrays), part
+            first += size
+            if first < len(X):
+                reporter.update(first)
+
+
+def block_size(n: int, first: int, most: int | None = None) -> int:
+    """Return the number of rows of the block of n rows that begins with row ``first``.
+
+    A few rows make one small block. What is left of many rows is cut into blocks of the middle size
+    where these are at most half of a large one, so that at most half of the rows only fill up.
+    """
+    small, middle, large = SIZES
+    if n <= small or (most is not None and most < middle):
+        return small
+    if most is not None and most < large:
+        return middle
+    return middle if n - first <= large // 2 else large
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
@@ -185,7 +196,13 @@ def row_keys(X: np.ndarray, seed: int, size: int) -> Array:
     mixed = (words * factors).sum(1, dtype=np.uint64)
     mixed = mixed ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
     mixed = np.append(mixed, np.zeros(size - len(X), np.uint64))
-    return jax.random.wrap_key_data(jnp.asarray(mixed.view(np.uint32).reshape(-1, 2)))
+    return jax.random.wrap_key_data(jax.device_put(mixed.view(np.uint32).reshape(-1, 2)))
+
+
+def _same_key(seed: int, size: int) -> Array:
+    """Return the same random key for each of ``size`` rows."""
+    words = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(jax.device_put(np.tile(words, (size, 1))))
 
 
 def coefficients(

@@ -68,8 +68,8 @@ def count_states(prior: Prior, p: int) -> int | None:
 
     It is None where these leave no closed form.
     """
-    classes = _classes(prior)
-    return None if classes is None else len(classes.means) ** p
+    classes = jax.eval_shape(_classes, prior)  # asks for shapes only: nothing is computed
+    return None if classes is None else classes.means.shape[0] ** p
 
 
 def can_enumerate(prior: Prior, p: int, most: int) -> bool:

@@ -46,7 +46,7 @@ GROWTH = 4
 """By how much the number of particles (or of temperatures) grows each time."""
 FEW_COEFFICIENTS = 16384
 """The number of coefficients of all particles up to which compiling takes longer than sampling."""
-NUMBERS_IN_CHUNK = {"cpu": 2**17}
+NUMBERS_IN_CHUNK = {"cpu": 2**14}
 """The approximate size of the matrices of those rows that are done at a time, by device."""
 
 
@@ -245,17 +245,25 @@ def _all_sequential(
     while size > 8 and size * parameters.A.shape[1] ** 2 > numbers and size % 2 == 0:
         size //= 2
 
-    def of_rows(rows: tuple[Array, Array | None, Array]) -> Array:
-        x, observed, keys = rows
+    def of_rows(rows: tuple[Array, Array | None, Array, Array]) -> Array:
+        x, observed, keys, _ = rows
         guide = joint.guide(prior, target(parameters, block._replace(x=x, observed=observed)))
         particles = first + jnp.arange(n_particles)
         return lax.map(lambda i: joint.draw(prior, guide, fold_in(keys, i)).log_weight, particles)
+
+    def skipped(rows: tuple[Array, Array | None, Array, Array]) -> Array:
+        return jnp.zeros((n_particles, size))
+
+    def of_chunk(rows: tuple[Array, Array | None, Array, Array]) -> Array:
+        # rows of weight 0 only fill the block up
+        return lax.cond((rows[-1] > 0).any(), of_rows, skipped, rows)
 
     def chunks(values: Array) -> Array:
         return values.reshape(d, n // size, size).swapaxes(0, 1)
 
     observed = None if block.observed is None else chunks(block.observed)
-    weights = lax.map(of_rows, (chunks(block.x), observed, keys.reshape(n // size, size)))
+    keys, weight = keys.reshape(n // size, size), block.weight.reshape(n // size, size)
+    weights = lax.map(of_chunk, (chunks(block.x), observed, keys, weight))
     return weights.swapaxes(0, 1).reshape(n_particles, n) + _constant(parameters, block)
 
 

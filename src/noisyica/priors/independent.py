@@ -284,8 +284,9 @@ class Independent(Prior):
         Where components have parameters of their own, these are the average variance, the largest
         asymmetry and the average mean.
         """
-        variance, asymmetry, mean = self._for_each_law(_variance_asymmetry_mean)
-        return float(np.mean(variance)), float(np.abs(asymmetry).max()), float(np.mean(mean))
+        answers = self._for_each_law(_variance_asymmetry_mean)
+        variance, asymmetry, mean = (np.asarray(answer) for answer in answers)
+        return float(variance.mean()), float(np.abs(asymmetry).max()), float(mean.mean())
 
     def variance(self) -> float:
         return self.known_variance or self._variance_asymmetry_mean()[0]

@@ -15,12 +15,13 @@ from noisyica.priors.base import REGISTRY, Prior
 def to_plain(value: Any) -> Any:
     """Return a prior or a law as nested dicts, lists and numbers."""
     if isinstance(value, Law):
-        names = [f.name for f in dataclasses.fields(value)]  # type: ignore[arg-type]
+        value = value.saved()
+        names = [f.name for f in dataclasses.fields(value)]
         fields = {name: getattr(value, name) for name in names}
         if any(callable(field) and not isinstance(field, Law) for field in fields.values()):
             raise ValueError(
                 f"A prior with a {type(value).__name__} law holds a Python function and cannot be "
-                "saved: save its model's arrays and rebuild it."
+                "saved: give the law a method saved that returns a law without one."
             )
         return {"type": type(value).__name__, **{k: to_plain(v) for k, v in fields.items()}}
     if isinstance(value, Prior):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from noisyica._jax.xla import empty_for_device, padded_rows
@@ -62,12 +61,12 @@ def device_blocks(rows: Rows, dtype: str) -> Block:
         sums[1, i] += np.einsum("nd,nd,n->d", part, part, part_weight)
     x[-1, :, rows.n - (count - 1) * size :] = 0.0
     return Block(
-        x=jax.device_put(x),  # jnp.asarray would copy it
-        weight=jnp.asarray(weight, dtype),
-        sum_x=jnp.asarray(sums[0]),
-        sum_xx=jnp.asarray(sums[1]),
-        observed=None if observed is None else jnp.asarray(observed),
-        first=jnp.asarray(np.arange(count) * size, jnp.uint32),
+        x=jax.device_put(x),  # jnp.asarray would copy it, or compile a conversion
+        weight=jax.device_put(weight.astype(dtype)),
+        sum_x=jax.device_put(sums[0]),
+        sum_xx=jax.device_put(sums[1]),
+        observed=None if observed is None else jax.device_put(observed),
+        first=jax.device_put((np.arange(count) * size).astype(np.uint32)),
     )
 
 
