@@ -23,6 +23,8 @@ ARRAYS = (
     "n_features_in_",
 )
 """The attributes of an estimator that every file has."""
+OPTIONAL = ("reliability_", "stability_")
+"""The attributes that only some fits leave."""
 
 
 def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -32,8 +34,9 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     arrays |= {f"history_{name}": values for name, values in estimator.history_.items()}
     errors = getattr(estimator, "standard_errors_", {})
     arrays |= {f"error_{name}": values for name, values in errors.items()}
-    if hasattr(estimator, "stability_"):
-        arrays["stability_"] = estimator.stability_
+    for name in OPTIONAL:
+        if hasattr(estimator, name):
+            arrays[name] = getattr(estimator, name)
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names_in_"] = estimator.feature_names_in_.astype(str)
     if init is not None:
@@ -65,8 +68,7 @@ def unpack(
     errors = _named(arrays, "error_")
     if errors:
         attributes["standard_errors_"] = errors
-    if "stability_" in arrays:
-        attributes["stability_"] = arrays["stability_"]
+    attributes |= {name: arrays[name] for name in OPTIONAL if name in arrays}
     if "feature_names_in_" in arrays:
         attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
     return settings, attributes
