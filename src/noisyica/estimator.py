@@ -20,7 +20,7 @@ from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.checkpoint import Checkpoint, identity
 from noisyica.engine.convergence import similarity
 from noisyica.engine.loop import learn
-from noisyica.engine.reliability import RELIABLE, SHORTEST_FIT, reliability
+from noisyica.engine.reliability import DOUBTFUL, SHORTEST_FIT, doubtful, listed, reliability
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
 from noisyica.engine.settings import check_settings, deciding_settings
@@ -139,12 +139,10 @@ class NoisyICA(
     standard_errors_ : dict of arrays
         What :meth:`standard_errors` returned, once it was called.
     reliability_ : array (p,)
-        The absolute cosine that each component is expected to have with the one that the data would
-        show if there were infinitely many rows: about the cosine with its match in fits of halves
-        of the rows, one of which has a start of its own
-        (:mod:`noisyica.engine.reliability`). Components at 0.9 or more are called reliable, and
-        ``fit`` warns of others. In simulations from all but hopeless to easy none of those had a
-        true cosine below 0.8 (``benchmarks/reliability.py``).
+        The absolute cosine that each component is expected to have with what infinitely many such
+        rows would show: its mean cosine with its matches among components learnt from halves of the
+        rows (:mod:`noisyica.engine.reliability`). Those of 0.95 or more are called reliable; of
+        those below 0.9 ``fit`` warns. Not there for ``n_init=1``.
     stability_ : array (runs - 1, p)
         Only where there are several runs (``n_init`` > 1): the absolute cosine of each component
         with its match in each of the other runs. Runs that agree have found the same optimum, which
@@ -276,7 +274,7 @@ class NoisyICA(
         if self.n_init != 1 and self.max_iter > SHORTEST_FIT:
             learnt = watch.runs[best].state.estimate
             self.reliability_ = reliability(task, learnt, self.mixing_, bool(self.verbose))
-            self._warn_of_unreliable()
+            self._warn_of_doubtful()
 
     def _keep(self, task: Task, watch: Watch) -> int:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
@@ -299,20 +297,18 @@ class NoisyICA(
         _ = self.model_  # made once, here: transform leaves the estimator as it is
         return best
 
-    def _warn_of_unreliable(self) -> None:
-        """Warn of components that the rows do not determine, unless the fit was cut short."""
-        poor = np.flatnonzero(~(self.reliability_ >= RELIABLE))
+    def _warn_of_doubtful(self) -> None:
+        """Warn of components that the rows hardly determine, unless the fit was cut short."""
+        poor = doubtful(self.reliability_)
         if not poor.size or not (self.converged_ or self.n_iter_ == self.max_iter):
             return
-        p = len(self.reliability_)
-        names = ", ".join(map(str, poor[:10])) + (", ..." if poor.size > 10 else "")
-        which = f"components {names}" if poor.size > 1 else f"component {names}"
         warnings.warn(
-            f"{poor.size} of {p} components are not reliable ({which}): learnt from half of the "
-            f"rows, they come out differently (reliability_ below {RELIABLE:g}). Take more rows, "
-            "fewer components or another prior, or leave these uninterpreted.",
+            f"{poor.size} of {len(self.reliability_)} components are doubtful ({listed(poor)}): "
+            "those learnt from half of the rows differ from them (reliability_ is below "
+            f"{DOUBTFUL:g}). More rows, fewer components or another prior may help; n_init=1 "
+            "leaves this check out.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool) -> None:

@@ -107,11 +107,21 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
     converged = "converged" if estimator.converged_ else "not seen to converge"
     return {
         "components": f"{p} of {d} columns, {share:.1f} % of the variance",
+        **_reliable(estimator),
         "prior": str(estimator.prior if named else type(estimator.prior_).__name__),
         **parameters,
         "noise variance": f"{np.mean(estimator.noise_variance_):.4g}",
         "iterations": f"{estimator.n_iter_} ({converged})",
     }
+
+
+def _reliable(estimator: NoisyICA) -> dict[str, str]:
+    """How many components are reliable, and which are doubtful, if that was looked at."""
+    from noisyica.engine.reliability import in_words
+
+    if not hasattr(estimator, "reliability_"):
+        return {}
+    return {"reliable": "{} components ({})".format(*in_words(estimator.reliability_))}
 
 
 def print_pairs(pairs: dict[str, Any]) -> None:

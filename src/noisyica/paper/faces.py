@@ -48,7 +48,7 @@ def estimate(
 ) -> dict[str, Any]:
     """Fit one model, and return its measures, its mean and its components."""
     patches = inputs.faces(data, max_patches)
-    ica = NoisyICA(p, prior=prior, max_iter=max_iter, tol=0, random_state=seed, verbose=False)
+    ica = NoisyICA(p, prior, max_iter=max_iter, tol=0, n_init=1, random_state=seed, verbose=False)
     ica.fit(patches.X)
     rows = patches.X[np.random.default_rng(seed).permutation(len(patches.X))[:ROWS_MEASURED]]
     draws = ica.model_.posterior_sample(rows, n_draws=20, n_warmup=30, random_state=seed)

@@ -37,7 +37,7 @@ def estimate(
 ) -> dict[str, Any]:
     """Fit one model to all rows, and return it with the p-values of both comparisons."""
     surfaces = inputs.surfaces(data)
-    ica = NoisyICA(P, prior=prior, max_iter=max_iter, tol=0, random_state=seed, verbose=False)
+    ica = NoisyICA(P, prior, max_iter=max_iter, tol=0, n_init=1, random_state=seed, verbose=False)
     ica.fit(surfaces.X)
     outcome: dict[str, Any] = {"mean": ica.mean_, "components": ica.components_}
     for name, patients in surfaces.groups.items():
@@ -64,6 +64,7 @@ def censoring(
     """Return gamma of the ternary model with p components."""
     options: dict[str, Any] = {
         "prior": "et",
+        "n_init": 1,
         "mixing_prior": None,
         "max_iter": max_iter,
         "tol": 0,
