@@ -140,9 +140,9 @@ class NoisyICA(
         What :meth:`standard_errors` returned, once it was called.
     reliability_ : array (p,)
         The absolute cosine that each component is expected to have with what infinitely many such
-        rows would show: its mean cosine with its matches among components learnt from halves of the
-        rows (:mod:`noisyica.engine.reliability`). Those of 0.95 or more are called reliable; of
-        those below 0.9 ``fit`` warns. Not there for ``n_init=1``.
+        rows would show, rather too low than too high: from components learnt from halves of the
+        rows (:mod:`noisyica.engine.reliability`). Those of 0.9 or more are called reliable; those
+        below 0.8 are doubtful, and ``fit`` warns of them. It is not there for ``n_init=1``.
     stability_ : array (runs - 1, p)
         Only where there are several runs (``n_init`` > 1): the absolute cosine of each component
         with its match in each of the other runs. Runs that agree have found the same optimum, which
@@ -269,17 +269,14 @@ class NoisyICA(
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
                     if watch.take_note(runs):
                         break
-        best = self._keep(task, watch)
+        self._keep(task, watch)
         self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself)
         if self.n_init != 1 and self.max_iter > SHORTEST_FIT:
-            learnt = watch.runs[best].state.estimate
-            self.reliability_ = reliability(task, learnt, self.mixing_, bool(self.verbose))
+            self.reliability_ = reliability(task, self.mixing_, bool(self.verbose))
             self._warn_of_doubtful()
 
-    def _keep(self, task: Task, watch: Watch) -> int:
+    def _keep(self, task: Task, watch: Watch) -> None:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
-
-        The number of that run is returned.
 
         All are replaced at the end, so that an error on the way leaves the earlier fit as it was.
         """
@@ -295,7 +292,6 @@ class NoisyICA(
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is
-        return best
 
     def _warn_of_doubtful(self) -> None:
         """Warn of components that the rows hardly determine, unless the fit was cut short."""

@@ -5,6 +5,7 @@ The data are scaled already, and centred unless the mean is zero.
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -189,7 +190,7 @@ def _oriented(columns: np.ndarray, X: np.ndarray, prior: Prior) -> np.ndarray:
     return columns * np.where(sign < 0, -1.0, 1.0)
 
 
-def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def _independent(scores: np.ndarray, rng: np.random.RandomState, max_iter: int = 400) -> np.ndarray:
     """Return the matrix whose columns are the independent directions that FastICA finds in scores.
 
     The scores are nearly white already. They are made white by the symmetric root of their
@@ -201,7 +202,7 @@ def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     root = np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
-        ica = FastICA(whiten=False, max_iter=400, tol=1e-4, random_state=rng)
+        ica = FastICA(whiten=False, max_iter=max_iter, tol=1e-4, random_state=rng)
         ica.fit(centred @ (vectors / root) @ vectors.T)
     mixing = np.asarray((vectors * root) @ vectors.T @ ica.mixing_)
     return mixing if np.isfinite(mixing).all() else np.eye(scores.shape[1])
@@ -286,6 +287,7 @@ def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
 _FINDERS = {
     "rotation": _any_rotation,
     "fastica": _independent,
+    "short fastica": functools.partial(_independent, max_iter=50),
     "directions": _independent_directions,
     "sparse directions": _sparse_directions,
     "clusters": _dense_directions,
