@@ -15,8 +15,9 @@ Where the rows hardly determine how the components are rotated, this is too much
 all rows are those of their halves in part, whatever the truth is, and components that explain much
 of the variance are similar after any rotation. So the two halves of a split, which have no row in
 common, are compared, too, in the coordinates of the coefficients. By how much they agree better
-than rotations at random would, on average over the components, is a number between 0 and 1, and the
-cosines are taken that much of the way from those that rotations at random give.
+than rotations at random would (and one standard error of that), on average over the components, is
+a number between 0 and 1. The reliability is at most that much of the way from the cosine that
+rotations at random give to 1.
 ``benchmarks/reliability.py`` measures how good the result is.
 """
 
@@ -36,7 +37,7 @@ from noisyica.progress import Reporter
 from noisyica.rows.block import block_rows
 from noisyica.rows.starts import fill
 
-RELIABLE = 0.9
+RELIABLE = 0.95
 """The minimum reliability of a component that is called reliable."""
 DOUBTFUL = 0.8
 """The reliability below which a component is called doubtful, and ``fit`` warns of it."""
@@ -86,7 +87,7 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
         return np.asarray(mean)
     by_chance, agreement_by_chance = _chance(A, rng)
     excess = (np.mean(agreement) - agreement_by_chance) / (1 - agreement_by_chance)
-    return np.asarray(mean - (1 - np.clip(excess, 0, 1)) * np.maximum(mean - by_chance, 0))
+    return np.asarray(np.minimum(mean, by_chance + (1 - by_chance) * np.clip(excess, 0, 1)))
 
 
 def _agreement(A: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -101,7 +102,10 @@ def _agreement(A: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _chance(A: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Return the mean cosines (k,), and the agreement, of A with random rotations of it."""
+    """Return the mean cosines (k,) of A with random rotations of it, and the agreement of these.
+
+    The agreement is its mean plus one standard error of the mean over the splits.
+    """
     unit, k = _unit(A), A.shape[1]
     cosines, agreement = [], []
     for _ in range(int(np.clip(2000 // k, 4, 200))):
@@ -109,7 +113,8 @@ def _chance(A: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]
         pair = [_matched(unit, A @ turn) for turn in turns]
         cosines += [_cosine(unit, match) for match in pair]
         agreement.append(_agreement(A, *pair))
-    return np.mean(cosines, 0), float(np.mean(agreement))
+    high = np.mean(agreement) + np.std(agreement) / np.sqrt(SPLITS)
+    return np.mean(cosines, 0), float(np.minimum(high, 0.999))
 
 
 def _unit(A: np.ndarray) -> np.ndarray:
