@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.decomposition import FastICA
@@ -284,7 +285,7 @@ def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     return np.linalg.qr(rng.normal(size=(scores.shape[1], scores.shape[1])))[0]
 
 
-_FINDERS = {
+_FINDERS: dict[str, Callable[[np.ndarray, np.random.RandomState], np.ndarray]] = {
     "rotation": _any_rotation,
     "fastica": _independent,
     "short fastica": functools.partial(_independent, max_iter=50),
