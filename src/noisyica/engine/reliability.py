@@ -43,7 +43,7 @@ DOUBTFUL = 0.8
 """The reliability below which a component is called doubtful, and ``fit`` warns of it."""
 SPLITS = 4
 """The number of times that the rows are split into halves."""
-ITERATIONS = 40
+ITERATIONS = 30
 """The number of iterations for each half."""
 SHORTEST_FIT = 200
 """Fits with at most this ``max_iter`` are not checked: that would take longer than they do."""
@@ -70,7 +70,7 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
     if size < 2:
         return np.full(k, np.nan)
     rng = np.random.default_rng(int(jax.random.bits(jax.random.fold_in(task.key, _ROLE))))
-    unit = _unit(A)
+    unit, inverse = _unit(A), np.linalg.pinv(A)
     cosines, agreement = [], []
     with Reporter("noisyica halves", SPLITS, verbose) as reporter:
         for split in range(SPLITS):
@@ -81,7 +81,7 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
                 for rows in (chosen[:size], chosen[size:])
             ]
             cosines += [_cosine(unit, match) for match in pair]
-            agreement.append(_agreement(A, *pair))
+            agreement.append(_agreement(inverse, *pair))
     mean = np.mean(cosines, 0)
     if not 1 < k <= len(A):  # no rotation leaves the covariance as it is
         return np.asarray(mean)
@@ -90,13 +90,13 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
     return np.asarray(np.minimum(mean, by_chance + (1 - by_chance) * np.clip(excess, 0, 1)))
 
 
-def _agreement(A: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+def _agreement(inverse: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
     """Return how well the matches in two halves agree, on average over the components.
 
     Their angles are those in the coordinates of the coefficients, in which the columns of A are
-    orthogonal. The two halves are at the variance 4 v from each other, so tangents are halved.
+    orthogonal; ``inverse`` is A's pseudo-inverse. The two halves are at the variance 4 v from each
+    other, so tangents are halved.
     """
-    inverse = np.linalg.pinv(A)
     square = np.square(np.minimum(_cosine(_unit(inverse @ first), _unit(inverse @ second)), 1.0))
     return float(np.sqrt(square / (square + (1 - square) / 4)).mean())
 
@@ -106,13 +106,15 @@ def _chance(A: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]
 
     The agreement is its mean plus one standard error of the mean over the splits.
     """
-    unit, k = _unit(A), A.shape[1]
+    k = A.shape[1]
+    A = np.linalg.qr(A)[1]  # has the same angles, in k dimensions
+    unit, inverse = _unit(A), np.linalg.pinv(A)
     cosines, agreement = [], []
     for _ in range(int(np.clip(2000 // k, 4, 200))):
         turns = [np.linalg.qr(rng.normal(size=(k, k)))[0] for _ in range(2)]
         pair = [_matched(unit, A @ turn) for turn in turns]
         cosines += [_cosine(unit, match) for match in pair]
-        agreement.append(_agreement(A, *pair))
+        agreement.append(_agreement(inverse, *pair))
     high = np.mean(agreement) + np.std(agreement) / np.sqrt(SPLITS)
     return np.mean(cosines, 0), float(np.minimum(high, 0.999))
 
