@@ -23,6 +23,7 @@ from noisyica.engine.checkpoint import Checkpoint, identity
 from noisyica.engine.convergence import similarity
 from noisyica.engine.doubts import doubts
 from noisyica.engine.loop import learn
+from noisyica.engine.reliability import DOUBTFUL, SHORTEST_FIT, doubtful, listed, reliability
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
 from noisyica.engine.settings import check_settings, deciding_settings
@@ -79,9 +80,12 @@ class NoisyICA(
         The mixing matrix to start from, or how to find one. "auto" is FastICA where it applies, or
         the best of several starts for priors with one scale per row. With more components than
         columns FastICA does not apply, and "auto" and "fastica" are random directions.
-    n_init : int, default=1
+    n_init : int or "auto", default="auto"
         The number of starts, learnt from together; the result is that of greatest likelihood. Those
         after the first are random rotations of the principal components, or random directions.
+        "auto" is one start. Unless it is 1, or ``max_iter`` is at most 200, components are learnt
+        from halves of the rows, too, which tells how reliable they are (``reliability_``); this
+        adds up to half of the time.
     n_draws : int or (int, int), default=10
         The number of sweeps per iteration of "mcem"; two numbers are those of the first and of the
         last of ``max_iter`` iterations, between which it grows evenly.
@@ -141,9 +145,15 @@ class NoisyICA(
     standard_errors_ : dict of arrays
         What :meth:`standard_errors` returned, once it was called. ``standard_errors_.robust`` says
         whether they are robust, or by the model.
-    stability_ : array (n_init - 1, p)
-        Only where ``n_init`` > 1: the absolute cosine of each component with its match in each of
-        the other runs. Trust those near 1.
+    reliability_ : array (p,)
+        The absolute cosine that each component is expected to have with what infinitely many such
+        rows would show, rather too low than too high: from components learnt from halves of the
+        rows (:mod:`noisyica.engine.reliability`). Those of 0.95 or more are called reliable;
+        those below 0.8 are doubtful, and ``fit`` warns of them. It is not there for ``n_init=1``.
+    stability_ : array (runs - 1, p)
+        Only where there are several runs (``n_init`` > 1): the absolute cosine of each component
+        with its match in each of the other runs. Runs that agree have found the same optimum, which
+        is not to say that other rows would have it: see ``reliability_``.
     history_ : dict of arrays
         ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``,
         ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
@@ -178,7 +188,7 @@ class NoisyICA(
         noise: str = "isotropic",
         mixing_prior: str | None = "normal",
         init: Any = "auto",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         n_draws: int | tuple[int, int] = 10,
         burn_in: float = 0.5,
         kappa: float = 0.9,
@@ -286,6 +296,9 @@ class NoisyICA(
                         break
         said = self._keep(task, watch)
         self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself, said)
+        if self.n_init != 1 and self.max_iter > SHORTEST_FIT:
+            self.reliability_ = reliability(task, self.mixing_, bool(self.verbose))
+            self._warn_of_doubtful()
 
     def _keep(self, task: Task, watch: Watch) -> list[str]:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
@@ -298,15 +311,29 @@ class NoisyICA(
         learnt = outcome.fitted_attributes(watch.runs[best], task, automatic)
         learnt["converged_"] = watch.monitors[best].done
         learnt["_first_prior"] = task.prior.rescaled(1 / task.rows.unit)
-        if self.n_init > 1:
+        if len(watch.runs) > 1:
             others = [run.state.estimate.A for i, run in enumerate(watch.runs) if i != best]
             learnt["stability_"] = similarity(learnt["mixing_"], [np.asarray(A) for A in others])
-        for name in ("stability_", "history_", "standard_errors_"):
+        for name in ("reliability_", "stability_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is
         names = getattr(self, "feature_names_in_", None)
         return doubts(task, watch.runs[best], len(self.components_), names)
+
+    def _warn_of_doubtful(self) -> None:
+        """Warn of components that the rows hardly determine, unless the fit was cut short."""
+        poor = doubtful(self.reliability_)
+        if not poor.size or not (self.converged_ or self.n_iter_ == self.max_iter):
+            return
+        warnings.warn(
+            f"{poor.size} of {len(self.reliability_)} components are doubtful ({listed(poor)}): "
+            "those learnt from half of the rows differ from them (reliability_ is below "
+            f"{DOUBTFUL:g}). More rows, fewer components or another prior may help; n_init=1 "
+            "leaves this check out.",
+            UserWarning,
+            stacklevel=6,
+        )
 
     def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool, said: list[str]) -> None:
         """Raise KeyboardInterrupt if the fit was interrupted; warn of what is doubtful about it."""

@@ -38,6 +38,7 @@ class Fitted:
     prior_: Prior
     explained_variance_: np.ndarray
     explained_variance_ratio_: np.ndarray
+    reliability_: np.ndarray
     stability_: np.ndarray
     standard_errors_: StandardErrors
     n_iter_: int

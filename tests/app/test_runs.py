@@ -125,6 +125,18 @@ def test_transform_report_and_info(folder, tmp_path):
         assert word in result.output
 
 
+@pytest.mark.parametrize("n_init", ["auto", "1"])
+def test_the_summary_says_which_components_are_reliable(folder, tmp_path, n_init):
+    options = ["-p", "2", "--max-iter", "210", "--tol", "0", "--n-init", n_init, "--no-report"]
+    result = call("fit", folder / "rows.csv", *options, "-o", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    found = hasattr(NoisyICA.load(tmp_path / "run" / "model.npz"), "reliability_")
+    assert found == (n_init == "auto")
+    assert ("reliable" in result.output) == (n_init == "auto")
+    if n_init == "auto":
+        assert "of 2 components (" in result.output
+
+
 def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):
     result = call("fit", folder / "rows.csv", *SETTINGS, "-o", folder / "run")
     assert result.exit_code == 1
@@ -170,6 +182,8 @@ def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):
         (["rows.csv", "--init", "magic"], "init='magic' is not known"),
         (["rows.csv", "-p", "two"], "neither a number nor auto"),
         (["rows.csv", "-p", "0"], "at least 1"),
+        (["rows.csv", "--n-init", "some"], "--n-init 'some' is neither a number nor auto"),
+        (["rows.csv", "--n-init", "0"], "n_init must be an integer of at least 1, or 'auto'"),
         (["rows.csv", "--coefficients", "xls"], "npz, csv, parquet"),
         (["rows.csv", "--shape", "3by4"], "is not a size"),
         (["rows.csv", "--shape", "5x5"], "12"),

@@ -155,3 +155,15 @@ def test_name_of_the_prior(ica, coefficients, tmp_path, prior, expected):
     quick_report(tmp_path / "r.html", other, load_digits().data[:N], coefficients, rows)
     tiles = read_payload((tmp_path / "r.html").read_text())["summary"]
     assert [tile["note"] for tile in tiles if tile["label"] == "Components"] == [expected]
+
+
+def test_reliability_is_shown(ica, coefficients, tmp_path):
+    other = copy.copy(ica)
+    other.reliability_ = np.array([0.99, 0.97, 0.96, 0.9, 0.5, np.nan])
+    rows = Images((8, 8))
+    quick_report(tmp_path / "r.html", other, load_digits().data[:N], coefficients, rows)
+    payload = read_payload((tmp_path / "r.html").read_text())
+    (tile,) = (tile for tile in payload["summary"] if tile["label"] == "Reliable components")
+    assert tile["value"] == "3 of 6"
+    assert tile["note"].endswith("doubtful: 4, 5")
+    assert payload["components"]["reliability"] == [0.99, 0.97, 0.96, 0.9, 0.5, None]

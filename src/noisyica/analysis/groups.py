@@ -319,6 +319,8 @@ def _refit(
 
     if new.random_state is None or not own_seed:
         new.set_params(random_state=seed)
+    if new.n_init == "auto" and not own_seed:
+        new.set_params(n_init=1)  # the first fit tells how reliable the components are
     return new.set_params(verbose=False, callback=callback).fit(X)  # one progress line, not two
 
 

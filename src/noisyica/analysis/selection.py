@@ -163,7 +163,9 @@ def select(
     _check_criterion(criterion, cv, len(X))
     if criterion != "heldout":
         options = {"mixing_prior": None} | options
+    n_init = options.pop("n_init", "auto")
     options |= {"random_state": random_state, "verbose": False, "warm_start": True}
+    options["n_init"] = 1 if n_init == "auto" else n_init  # only the winner's reliability is told
     all_rows = np.arange(len(X))
     folds = [(all_rows, all_rows)]
     if criterion == "heldout":
@@ -184,7 +186,7 @@ def select(
     if criterion == "heldout":  # the winner is fitted to all rows, from where one fold's fit ended
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            best = copy.copy(best).fit(X)
+            best = copy.copy(best).set_params(n_init=n_init).fit(X)
     return Selection(best.set_params(warm_start=False), lines, criterion)
 
 

@@ -79,6 +79,17 @@ def parse_numbers(text: str) -> list[int]:
     return numbers
 
 
+def number_or_auto(name: str, text: str) -> int | str:
+    """The integer that the option ``name`` was given, or "auto"."""
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        option = "--" + name.replace("_", "-")
+        raise ValueError(f"{option} {text!r} is neither a number nor auto.") from None
+
+
 @dataclass
 class Reading:
     """How a file or folder is read: the options of :func:`noisyica.data.read`."""
@@ -136,7 +147,13 @@ class Learning:
     noise: Annotated[str, learning("isotropic or diagonal.")] = "isotropic"
     mixing_prior: Annotated[str, learning("normal, or none for maximum likelihood.")] = "normal"
     init: Annotated[str, learning("auto, pca, fastica or random.")] = "auto"
-    n_init: Annotated[int, learning("Number of starts; the likeliest result is kept.", min=1)] = 1
+    n_init: Annotated[
+        str,
+        learning(
+            "Number of starts; the likeliest result is kept. Unless it is 1, the reliability of "
+            "components is found; auto is one start."
+        ),
+    ] = "auto"
     n_draws: Annotated[int, learning("Sweeps per iteration of mcem.", min=1)] = 10
     burn_in: Annotated[float, learning("Share of the iterations with step 1.", min=0, max=1)] = 0.5
     kappa: Annotated[float, learning("The step falls as t^-kappa.", min=0.5, max=1)] = 0.9
@@ -157,13 +174,8 @@ class Learning:
     def settings(self) -> dict[str, Any]:
         """The arguments of NoisyICA."""
         values = dataclasses.asdict(self)
-        if self.n_components != "auto":
-            try:
-                values["n_components"] = int(self.n_components)
-            except ValueError:
-                raise ValueError(
-                    f"--n-components {self.n_components!r} is neither a number nor auto."
-                ) from None
+        for name in ("n_components", "n_init"):
+            values[name] = number_or_auto(name, values[name])
         values["mixing_prior"] = None if self.mixing_prior.lower() == "none" else self.mixing_prior
         return values
 

@@ -113,6 +113,7 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
     converged = "converged" if estimator.converged_ else "not seen to converge"
     return {
         "components": f"{p} of {d} columns, {share:.1f} % of the variance",
+        **_reliable(estimator),
         "prior": str(estimator.prior if named else type(estimator.prior_).__name__),
         **parameters,
         "noise variance": f"{np.mean(estimator.noise_variance_):.4g}",
@@ -126,6 +127,15 @@ def print_assumptions(who_assumes: str, X: Any) -> None:
 
     missing = ", and that entries are missing at random" if np.isnan(X).any() else ""
     typer.echo(f"{who_assumes} that rows are independent of each other{missing}.")
+
+
+def _reliable(estimator: NoisyICA) -> dict[str, str]:
+    """How many components are reliable, and which are doubtful, if that was looked at."""
+    from noisyica.engine.reliability import share_in_words
+
+    if not hasattr(estimator, "reliability_"):
+        return {}
+    return {"reliable": "{} components ({})".format(*share_in_words(estimator.reliability_))}
 
 
 def print_pairs(pairs: dict[str, Any]) -> None:

@@ -31,23 +31,20 @@ def best_start(
     constants: Constants,
     score: Score,
 ) -> Parameters:
-    """Return the start from which a short run on the first block of rows has the best score.
+    """Return the start from which a short run on the rows of ``blocks`` has the best score.
 
     The runs go one after the other: what is compiled for them serves the fit, too.
     """
     if len(starts) == 1:
         return starts[0]
-    weight = np.asarray(blocks.weight)
-    share = float(weight[0].sum() / weight.sum())
-    first: Block = blocks if share == 1 else jax.tree.map(lambda leaf: leaf[:1], blocks)
     schedule = Schedule(SHORT_RUN // 2, 0.75)
-    constants = constants._replace(total_weight=constants.total_weight * share, schedule=schedule)
+    constants = constants._replace(schedule=schedule)
     sampler = getattr(plan.algorithm, "sampler", "gibbs")
     plan = plan._replace(algorithm=Saem(sampler), truncate=False)
     scores = []
     for start, own_key in zip(starts, jax.random.split(key, len(starts)), strict=True):
-        begun = [begin(first, start, plan, constants)]
-        *_, runs = learn(first, begun, own_key, plan, constants, SHORT_RUN)
+        begun = [begin(blocks, start, plan, constants)]
+        *_, runs = learn(blocks, begun, own_key, plan, constants, SHORT_RUN)
         scores.append(score(runs[0].state.estimate))
     return starts[int(np.nanargmax(scores))]
 

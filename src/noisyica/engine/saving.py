@@ -23,6 +23,8 @@ ARRAYS = (
     "n_features_in_",
 )
 """The attributes of an estimator that every file has."""
+OPTIONAL = ("reliability_", "stability_")
+"""The attributes that only some fits leave."""
 
 
 def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -34,8 +36,9 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         errors = estimator.standard_errors_
         arrays |= {f"error_{name}": values for name, values in errors.items()}
         arrays["robust_errors"] = np.asarray(errors.robust)
-    if hasattr(estimator, "stability_"):
-        arrays["stability_"] = estimator.stability_
+    for name in OPTIONAL:
+        if hasattr(estimator, name):
+            arrays[name] = getattr(estimator, name)
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names_in_"] = estimator.feature_names_in_.astype(str)
     if init is not None:
@@ -66,8 +69,7 @@ def unpack(
     if errors:
         robust = bool(arrays.get("robust_errors", False))  # older files have those by the model
         attributes["standard_errors_"] = StandardErrors(errors, robust)
-    if "stability_" in arrays:
-        attributes["stability_"] = arrays["stability_"]
+    attributes |= {name: arrays[name] for name in OPTIONAL if name in arrays}
     if "feature_names_in_" in arrays:
         attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
     _check_shapes(attributes)

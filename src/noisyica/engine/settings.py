@@ -38,7 +38,7 @@ class Settings(Protocol):
     noise: str
     mixing_prior: str | None
     init: Any
-    n_init: int
+    n_init: Any
     n_draws: Any
     burn_in: float
     kappa: float
@@ -62,11 +62,12 @@ def check_settings(settings: Any) -> None:
             choices = " or ".join(repr(a) for a in allowed)
             raise ValueError(f"{name}={value!r} is not known. Choose {choices}.")
     _check_n_components(settings.n_components)
-    for name in ("max_iter", "n_init"):
-        if not _is_count(getattr(settings, name)):
-            raise ValueError(
-                f"{name} must be an integer of at least 1; got {getattr(settings, name)!r}."
-            )
+    if not _is_count(settings.max_iter):
+        raise ValueError(f"max_iter must be an integer of at least 1; got {settings.max_iter!r}.")
+    if not (_is_count(settings.n_init) or _is_auto(settings.n_init)):
+        raise ValueError(
+            f"n_init must be an integer of at least 1, or 'auto'; got {settings.n_init!r}."
+        )
     draws = settings.n_draws
     two = isinstance(draws, (tuple, list)) and len(draws) == 2 and all(map(_is_count, draws))
     if not (_is_count(draws) or two):
@@ -121,6 +122,16 @@ def _check_n_components(n: Any) -> None:
 def _is_count(value: Any) -> bool:
     """Return whether the value is an integer of at least 1."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _is_auto(value: Any) -> bool:
+    """Return whether the value is "auto"."""
+    return isinstance(value, str) and value == "auto"
+
+
+def number_of_starts(settings: Settings) -> int:
+    """Return the number of starts that ``n_init`` stands for."""
+    return 1 if _is_auto(settings.n_init) else int(settings.n_init)
 
 
 def number_of_draws(settings: Settings) -> tuple[int, int]:

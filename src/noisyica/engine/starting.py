@@ -11,11 +11,12 @@ from threadpoolctl import threadpool_limits
 
 from noisyica._jax.arrays import cast
 from noisyica.engine.restarts import best_start
-from noisyica.engine.settings import Settings
+from noisyica.engine.settings import Settings, number_of_starts
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Prior
 from noisyica.rows import starts
+from noisyica.rows.block import block_rows
 
 
 class LastFit(NamedTuple):
@@ -31,16 +32,30 @@ def all_starts(settings: Settings, task: Task, last: LastFit | None) -> list[Par
     if warm and last is not None and last.parameters.A.shape[1] == task.p:
         first = warm
     else:
-        best = best_start(
-            blocks=task.blocks,
-            starts=_candidates(settings, task),
-            key=task.key,
-            plan=task.plan,
-            constants=task.constants,
-            score=task.score,
-        )
-        first = [best, *warm]
-    return first + [_start(task, "rotation") for _ in range(settings.n_init - 1)]
+        first = [_best(task, _candidates(settings, task)), *warm]
+    return first + [_start(task, "rotation") for _ in range(number_of_starts(settings) - 1)]
+
+
+def _best(task: Task, starts: list[Parameters]) -> Parameters:
+    """Return the best of the starts by short runs, on one block of rows chosen at random."""
+    if len(starts) == 1:
+        return starts[0]
+    blocks, share = task.blocks, 1.0
+    if len(blocks.weight) > 1:
+        numbers = np.random.RandomState(0).choice(task.rows.n, block_rows(), replace=False)
+        blocks, share = task.part(np.sort(numbers))
+    constants = task.constants
+    constants = constants._replace(total_weight=constants.total_weight * share)
+    return best_start(blocks, starts, task.key, task.plan, constants, task.score)
+
+
+def own_starts(task: Task) -> list[Parameters]:
+    """Return the starts that the prior proposes for the rows of ``task.sample``.
+
+    Where FastICA does not converge soon it would take longer than the run that begins there.
+    """
+    short = {"fastica": "short fastica"}
+    return [_start(task, short.get(method, method)) for method in task.prior.starts]
 
 
 def _candidates(settings: Settings, task: Task) -> list[Parameters]:

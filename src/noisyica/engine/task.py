@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -84,6 +85,25 @@ class Task(NamedTuple):
         particles = SCORED_PARTICLES.get(method)
         options: Any = {"n_particles": particles, "seed": _SCORE_SEED, "rounds": 0}
         return float(log_likelihood(parameters, self.scored, method, **options)[0].mean())
+
+    def part(self, numbers: np.ndarray) -> tuple[Block, float]:
+        """Return blocks with some of the rows only, and the share of the total weight these have.
+
+        Where one block holds all rows, the weight of the others is zero there, so that the code
+        that was compiled for all rows serves.
+        """
+        rows = self.rows.part(numbers)
+        share = rows.total_weight / self.rows.total_weight
+        if len(self.blocks.weight) > 1:
+            return device_blocks(rows, self.plan.dtype), share
+        x = np.asarray(self.blocks.x)[0]  # a view
+        weight = np.zeros(x.shape[1])
+        weight[numbers] = np.asarray(self.blocks.weight[0], float)[numbers]
+        return self.blocks._replace(
+            weight=jnp.asarray(weight[None], self.plan.dtype),
+            sum_x=jnp.asarray(np.einsum("dn,n->d", x, weight)[None]),
+            sum_xx=jnp.asarray(np.einsum("dn,dn,n->d", x, x, weight)[None]),
+        ), share
 
     def in_units_of_x(self, parameters: Parameters) -> Parameters:
         """Return the parameters in the units of X."""

@@ -57,6 +57,7 @@ def estimate(p: int, fit: str, seed: int, max_iter: int) -> dict[str, Any]:
         "mixing_prior": FITS[fit],
         "max_iter": max_iter,
         "tol": 0,
+        "n_init": 1,
         "verbose": False,
     }
     ica = NoisyICA(p, prior="bg", random_state=seed, **options).fit(X)

@@ -48,6 +48,7 @@ def estimate(
         "mixing_prior": FITS[fit],
         "max_iter": max_iter,
         "tol": 0,
+        "n_init": 1,
         "verbose": False,
     }
     ica = NoisyICA(P, prior=papers_prior(prior), random_state=seed, **options).fit(digits.X)

@@ -50,7 +50,13 @@ def estimate(
     """Fit one model, and return its measures, its mean and its components."""
     patches = inputs.faces(data, max_patches)
     ica = NoisyICA(
-        p, prior=papers_prior(prior), max_iter=max_iter, tol=0, random_state=seed, verbose=False
+        p,
+        prior=papers_prior(prior),
+        max_iter=max_iter,
+        tol=0,
+        n_init=1,
+        random_state=seed,
+        verbose=False,
     )
     ica.fit(patches.X)
     rows = patches.X[np.random.default_rng(seed).permutation(len(patches.X))[:ROWS_MEASURED]]

@@ -39,7 +39,13 @@ def estimate(
     """Fit one model to all rows, and return it with the p-values of both comparisons."""
     surfaces = inputs.surfaces(data)
     ica = NoisyICA(
-        P, prior=papers_prior(prior), max_iter=max_iter, tol=0, random_state=seed, verbose=False
+        P,
+        prior=papers_prior(prior),
+        max_iter=max_iter,
+        tol=0,
+        n_init=1,
+        random_state=seed,
+        verbose=False,
     )
     ica.fit(surfaces.X)
     outcome: dict[str, Any] = {"mean": ica.mean_, "components": ica.components_}
@@ -67,6 +73,7 @@ def censoring(
     """Return gamma of the ternary model with p components."""
     options: dict[str, Any] = {
         "prior": "et",
+        "n_init": 1,
         "mixing_prior": None,
         "max_iter": max_iter,
         "tol": 0,

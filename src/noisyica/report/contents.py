@@ -121,6 +121,7 @@ def _components(
     ica: NoisyICA, sample: Sample, prior: Marginal, errors: np.ndarray | None, room: Room
 ) -> dict[str, Any]:
     """The mean, the components, and what is known of each component."""
+    reliability = getattr(ica, "reliability_", None)
     stability = getattr(ica, "stability_", None)
     atom = bool((prior.probability_on < 1).any())
     return {
@@ -130,6 +131,7 @@ def _components(
         "mean": pack(ica.mean_[None], room.bits) if ica.mean_.any() else None,
         "explained": json_numbers(ica.explained_variance_ratio_),
         "on": json_numbers((sample.draws != 0).mean((0, 1))) if atom else None,
+        "reliability": None if reliability is None else json_numbers(reliability),
         "stability": None if stability is None else json_numbers(stability.mean(0)),
     }
 

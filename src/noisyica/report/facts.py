@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from noisyica.data import Data
+from noisyica.engine.reliability import RELIABLE, share_in_words
 from noisyica.estimator import NoisyICA
 from noisyica.report import layouts
 from noisyica.report.sample import Sample
@@ -105,6 +106,7 @@ def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
     likelihood, error = _mean_log_likelihood(sample)
     tiles = [
         ["Components", str(len(ica.components_)), ica.prior_.label],
+        *_reliable_tile(ica),
         [
             "Variance explained",
             f"{100 * ica.explained_variance_ratio_.sum():.1f} %",
@@ -120,6 +122,15 @@ def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
         *(_parameter_tile(name, value) for name, value in ica.prior_.parameters.items()),
     ]
     return [dict(zip(("label", "value", "note"), tile, strict=True)) for tile in tiles]
+
+
+def _reliable_tile(ica: NoisyICA) -> list[list[str]]:
+    """How many components are reliable, and which are doubtful, if that was looked at."""
+    if not hasattr(ica, "reliability_"):
+        return []
+    count, others = share_in_words(ica.reliability_)
+    note = f"expected cosine with the truth {RELIABLE:g} or more, by halves of the rows; {others}"
+    return [["Reliable components", count, note]]
 
 
 def _mean_log_likelihood(sample: Sample) -> tuple[float, float]:

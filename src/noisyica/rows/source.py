@@ -89,6 +89,28 @@ class Rows:
             release(self.X)
         return self._standardise(rows)
 
+    def part(self, numbers: np.ndarray) -> Rows:
+        """Return some of the rows by their numbers, in order, with the same centre and unit."""
+        mask = np.zeros(self.n)
+        mask[numbers] = self._weight(0, self.n)[numbers]
+        weight = mask
+        if self._kept is not None:
+            weight = np.zeros(len(self.X))
+            weight[self._kept] = mask
+        new = Rows(self.X, weight)
+        new.centre, new.unit = self.centre, self.unit
+        return new
+
+    def drawn_by_weight(self, numbers: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Return as many numbers of rows drawn from these by weight, or these where all are alike.
+
+        It is for what takes no weights.
+        """
+        if self.weight is None:
+            return numbers
+        weight = self.weight[numbers]
+        return rng.choice(numbers, len(numbers), p=weight / weight.sum())
+
     def relative_weight(self, first: int, end: int) -> np.ndarray:
         """Return the weights of the rows from ``first`` up to ``end``, which are 1 on average."""
         return self._weight(first, min(end, self.n) - first) * (self.n / self.total_weight)

@@ -5,7 +5,9 @@ The data are scaled already, and centred unless the mean is zero.
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.decomposition import FastICA
@@ -193,7 +195,7 @@ def _oriented(columns: np.ndarray, X: np.ndarray, prior: Prior) -> np.ndarray:
     return columns * np.where(sign < 0, -1.0, 1.0)
 
 
-def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def _independent(scores: np.ndarray, rng: np.random.RandomState, max_iter: int = 400) -> np.ndarray:
     """Return the matrix whose columns are the independent directions that FastICA finds in scores.
 
     The scores are nearly white already. They are made white by the symmetric root of their
@@ -205,7 +207,7 @@ def _independent(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     root = np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
-        ica = FastICA(whiten=False, max_iter=400, tol=1e-4, random_state=rng)
+        ica = FastICA(whiten=False, max_iter=max_iter, tol=1e-4, random_state=rng)
         ica.fit(centred @ (vectors / root) @ vectors.T)
     mixing = np.asarray((vectors * root) @ vectors.T @ ica.mixing_)
     return mixing if np.isfinite(mixing).all() else np.eye(scores.shape[1])
@@ -287,9 +289,10 @@ def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     return np.linalg.qr(rng.normal(size=(scores.shape[1], scores.shape[1])))[0]
 
 
-_FINDERS = {
+_FINDERS: dict[str, Callable[[np.ndarray, np.random.RandomState], np.ndarray]] = {
     "rotation": _any_rotation,
     "fastica": _independent,
+    "short fastica": functools.partial(_independent, max_iter=50),
     "directions": _independent_directions,
     "sparse directions": _sparse_directions,
     "clusters": _dense_directions,

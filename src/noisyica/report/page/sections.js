@@ -63,7 +63,7 @@ function picture(page, label, caption, draw) {
 }
 
 function componentSection(report, page) {
-  const { explained, on, stability, count } = report.components;
+  const { explained, on, reliability, stability, count } = report.components;
   const scale = { low: -largest(page.components), high: largest(page.components), signed: true };
   const figures = [];
   const extra = (values, j) => (page.kind === "volume" ? { at: page.view.peak(values) } : page.errors ? { errors: rowOf(page.errors, j, page.d) } : {});
@@ -77,6 +77,7 @@ function componentSection(report, page) {
     const values = rowOf(page.components, j, page.d);
     const remarks = [`explains ${percent(explained[j])}`];
     if (on) remarks.push(`on in ${percent(on[j], 0)}`);
+    if (reliability && reliability[j] !== null) remarks.push(`reliability ${reliability[j].toFixed(2)}`);
     if (stability) remarks.push(`stability ${stability[j].toFixed(2)}`);
     const caption = [make("strong", {}, `Component ${j}`), ...remarks.flatMap((text) => [make("br"), make("span", { class: "remark" }, text)])];
     figures.push(picture(page, `Component ${j}: ${remarks.join(", ")}`, caption, (canvas) => page.view.paint(canvas, values, scale, extra(values, j))));
