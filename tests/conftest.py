@@ -13,6 +13,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 import jax
 import pytest
 
+from noisyica._jax.memory_maps import make_room
+
 
 @pytest.fixture
 def double():
@@ -27,3 +29,10 @@ def closed_figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_memory_maps():
+    """Drop what a module's tests have compiled if it is much, not only where they fit."""
+    yield
+    make_room()

@@ -332,7 +332,7 @@ class NoisyICA(
             f"{DOUBTFUL:g}). More rows, fewer components or another prior may help; n_init=1 "
             "leaves this check out.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
     def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool, said: list[str]) -> None:
@@ -343,14 +343,14 @@ class NoisyICA(
                 "has what was learnt."
             )
         for text in said:
-            warnings.warn(text, UserWarning, stacklevel=6)
+            warnings.warn(text, UserWarning, stacklevel=7)
         unfinished = not self.converged_ and self.n_iter_ == self.max_iter
         if self.tol > 0 and stops_by_itself and unfinished and self.max_iter > 200:
             warnings.warn(
                 f"SAEM was still moving after {self.n_iter_} iterations (tol={self.tol:g}): raise "
                 "max_iter, or look at history_.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:

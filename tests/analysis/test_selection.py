@@ -31,7 +31,7 @@ def test_score_aic_and_bic_are_of_the_likelihood():
         ("ifa", 2),
         ("bg", 1),
         ("te", 1),
-        ("teoff", 1),
+        ("teoff", 2),  # and the scale of its offset
         (priors.GaussianMixture((1.0, 2.0), (0.5, 0.3, 0.2)), 4),
         (
             priors.GaussianMixture(

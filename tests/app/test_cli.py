@@ -201,10 +201,10 @@ def test_select_tells_of_progress_and_edges(files, monkeypatch):
     assert result.exit_code == 0, result.output
     lines = result.stderr.splitlines()
     assert [line.split(",")[:2] for line in lines] == [
-        ["1 of 2: prior bg", " 1 components"],
+        ["1 of 2: prior bg", " 1 component"],
         ["2 of 2: prior bg", " 2 components"],
     ]
-    header, *rows, chosen, edge = result.stdout.splitlines()
+    header, *rows, chosen, edge, assumed = result.stdout.splitlines()
     assert header.split()[:3] == ["prior", "p", "log"]
     assert header.split()[-4:] == ["BIC", "noise", "alpha", "converged"]
     assert [float(row.split()[5]) for row in rows] == pytest.approx(
@@ -212,6 +212,7 @@ def test_select_tells_of_progress_and_edges(files, monkeypatch):
     )
     assert "Chosen by bic: 2 components" in chosen
     assert edge.startswith("2 is the largest number of components tried")
+    assert assumed == "The criterion assumes that rows are independent of each other."
 
 
 @pytest.mark.parametrize(("width", "last"), [(90, "converged"), (60, "converged"), (30, "BIC")])

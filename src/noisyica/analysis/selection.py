@@ -176,7 +176,7 @@ def select(
         for prior in prior_list:
             estimators = [NoisyICA(prior=prior, **options) for _ in folds]
             for p in counts:
-                reporter.update(len(fits), f"prior {_label(prior)}, {p} components")
+                reporter.update(len(fits), f"prior {_label(prior)}, {_components(p)}")
                 fits.append(_Fit(X, p, prior, estimators, folds))
                 reporter.line(f"{len(fits)} of {total}: {fits[-1].said(criterion)}")
     scores = np.array([fit.score(criterion) for fit in fits])
@@ -234,7 +234,7 @@ class _Fit:
         held = criterion == "heldout"
         value = score / len(self.likelihood) if held else -2 * score
         name = "mean log likelihood of rows held out" if held else criterion.upper()
-        return f"prior {_label(self.prior)}, {self.p} components, {name} {value:.6g}"
+        return f"prior {_label(self.prior)}, {_components(self.p)}, {name} {value:.6g}"
 
     def line(self, criterion: str, winner: _Fit) -> dict[str, Any]:
         """Return the line of the table, by the names of its columns."""
@@ -255,6 +255,11 @@ class _Fit:
         return line | {
             name: float(value) for name, value in ica.prior_.parameters.items() if value.ndim == 0
         }
+
+
+def _components(p: int) -> str:
+    """Return the number of components in words."""
+    return "1 component" if p == 1 else f"{p} components"
 
 
 def _label(prior: Any) -> str:

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
+from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms
 from noisyica.engine.settings import Settings, number_of_draws
@@ -118,6 +119,7 @@ _SCORE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 
 def prepare(settings: Settings, rows: Rows) -> Task:
     """Centre and scale the rows, put them on the device, and decide what settings leave open."""
+    make_room()
     prior = priors.get(settings.prior)
     if settings.mean == "shift":
         prior = prior.shifted()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -226,6 +226,62 @@ def conditional_means(
     return mean
 
 
+class _Moves(NamedTuple):
+    """What moves the chains of a block's rows: sweeps, draws of missing entries, and jumps."""
+
+    parameters: Parameters  # their prior in single precision, as sweeps have it
+    exact_prior: Any
+    guide: Any  # of the jumps; None if there are none
+    sweep: Callable[..., Any]
+    seen_at_first: Channel
+    keys: Key
+
+    def seen(self, block: Block) -> Channel:
+        """Return the channel, which changes from sweep to sweep where entries are missing."""
+        if block.observed is None:
+            return self.seen_at_first
+        new: Channel = cast(channel(self.parameters, block.x), SWEEP)
+        return new
+
+    def step(self, i: Array, position: tuple[Any, Block]) -> tuple[Any, Block]:
+        """Sweep once, after a jump where it is time for one."""
+        if self.guide is not None:
+            here = (i > 0) & (i % JUMP_EVERY == 0)
+            position = lax.cond(here, self.jump, lambda i, position: position, i, position)
+        latent, block = position
+        # the start has the key 0; a key that a prior may split has no other descendants
+        latent = self.sweep(fold_in(self.keys, 2 * i + 1), latent, self.seen(block))
+        return latent, self.impute(2 * i + 2, latent, block)
+
+    def impute(self, role: Any, latent: Any, block: Block) -> Block:
+        """Draw the missing entries of the rows."""
+        if block.observed is None:
+            return block
+        return impute(fold_in(self.keys, role), self.parameters, latent, block)
+
+    def begin(self, latent: Any, block: Block) -> tuple[Any, Block]:
+        """Begin with a joint draw: a chain from elsewhere jumps seldom, its weight being large."""
+        new = sequential.draw(self.exact_prior, self.guide, fold_in(self.keys, FIRST_JUMP))
+        latent = self._at(new, latent)
+        return latent, self.impute(FIRST_JUMP + 1, latent, block)
+
+    def jump(self, i: Array, position: tuple[Any, Block]) -> tuple[Any, Block]:
+        """Propose other values for all coefficients of a row at once."""
+        latent, block = position
+        prior: Any = self.parameters.prior
+        now = (part.astype(float) for part in (prior.coefficients(latent), prior.offset(latent)))
+        old = sequential.Draw(jnp.zeros(block.x.shape[1]), *now)
+        key = fold_in(self.keys, FIRST_JUMP + 2 * i)
+        latent = self._at(sequential.jump(self.exact_prior, self.guide, key, old), latent)
+        return latent, self.impute(FIRST_JUMP + 2 * i + 1, latent, block)
+
+    def _at(self, new: sequential.Draw, latent: Any) -> Any:
+        """Return the latent variables with the coefficients and offsets of a joint draw."""
+        prior: Any = self.parameters.prior
+        latent = prior.with_coefficients(latent, new.beta.astype(SWEEP))
+        return prior.with_offset(latent, new.offset.astype(SWEEP))
+
+
 def _sweep_rows(
     parameters: Parameters,
     block: Block,
@@ -246,62 +302,29 @@ def _sweep_rows(
     """
     # products are in double precision, sweeps in single: so the rounding of a row's draws does not
     # depend on the rows beside it
-    exact_prior: Any = parameters.prior
-    prior: Any = cast(exact_prior, SWEEP)
-    guide: Any = sequential.guide(exact_prior, target(parameters, block)) if jumps else None
+    exact: Any = parameters.prior
+    guide: Any = sequential.guide(exact, target(parameters, block)) if jumps else None
+    prior: Any = cast(exact, SWEEP)
     if sampler == "metropolis":
         METROPOLIS.require(prior)
     parameters = parameters._replace(prior=prior)
-    latent = prior.sample_prior(fold_in(keys, 0), parameters.A.shape[1], block.x.shape[1], SWEEP)
     sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
-    first_seen: Channel = cast(channel(parameters, block.x), SWEEP)
-
-    def seen(block: Block) -> Channel:
-        # where entries are missing, they and the channel change from sweep to sweep
-        return first_seen if block.observed is None else cast(channel(parameters, block.x), SWEEP)
-
-    def drawn_missing(key: Key, latent: Any, block: Block) -> Block:
-        return block if block.observed is None else impute(key, parameters, latent, block)
-
-    def at(new: sequential.Draw, latent: Any) -> Any:
-        latent = prior.with_coefficients(latent, new.beta.astype(SWEEP))
-        return prior.with_offset(latent, new.offset.astype(SWEEP))
-
-    def jump(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
-        latent, block = carry
-        now = (part.astype(float) for part in (prior.coefficients(latent), prior.offset(latent)))
-        old = sequential.Draw(jnp.zeros(block.x.shape[1]), *now)
-        latent = at(
-            sequential.jump(exact_prior, guide, fold_in(keys, FIRST_JUMP + 2 * i), old), latent
-        )
-        return latent, drawn_missing(fold_in(keys, FIRST_JUMP + 2 * i + 1), latent, block)
-
-    if jumps:  # a chain that began elsewhere would seldom jump: far out, weights are large
-        latent = at(sequential.draw(exact_prior, guide, fold_in(keys, FIRST_JUMP)), latent)
-        block = drawn_missing(fold_in(keys, FIRST_JUMP + 1), latent, block)
-
-    def step(i: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
-        if jumps:
-            here = (i > 0) & (i % JUMP_EVERY == 0)
-            carry = lax.cond(here, jump, lambda i, carry: carry, i, carry)
-        latent, block = carry
-        # the start has the key 0; a key that a prior may split has no other descendants
-        latent = sweep(fold_in(keys, 2 * i + 1), latent, seen(block))
-        return latent, drawn_missing(fold_in(keys, 2 * i + 2), latent, block)
+    seen: Channel = cast(channel(parameters, block.x), SWEEP)
+    moves = _Moves(parameters, exact, guide, sweep, seen, keys)
 
     def to_next_draw(carry: Any, i: Array) -> tuple[Any, Any]:
         position, total = carry
         first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first kept draw ends the warm-up
-        position = lax.fori_loop(first, n_warmup + (i + 1) * thin, step, position)
+        position = lax.fori_loop(first, n_warmup + (i + 1) * thin, moves.step, position)
         latent, block = position
-        new = summary(parameters, latent, seen(block), block, extra)
-        draw = coefficients(parameters, latent, first_seen, block, None) if keep else None
+        new = summary(parameters, latent, moves.seen(block), block, extra)
+        draw = coefficients(parameters, latent, seen, block, None) if keep else None
         return (position, jax.tree.map(jnp.add, total, new)), draw
 
-    shapes = jax.eval_shape(
-        lambda latent: summary(parameters, latent, first_seen, block, extra), latent
-    )
-    start = ((latent, block), zeros_like_shapes(shapes))
+    latent = prior.sample_prior(fold_in(keys, 0), parameters.A.shape[1], block.x.shape[1], SWEEP)
+    position = moves.begin(latent, block) if jumps else (latent, block)
+    shapes = jax.eval_shape(lambda latent: summary(parameters, latent, seen, block, extra), latent)
+    start = (position, zeros_like_shapes(shapes))
     (_, total), draws = lax.scan(to_next_draw, start, jnp.arange(n_draws))
     return total, draws
 

@@ -107,7 +107,8 @@ def expectation(parameters: Parameters, x: Array, weight: Array) -> tuple[Moment
     """
     parameters, x, weight = cast((parameters, x, weight), float)
     beta, sums, log_p = _expectations(parameters, x, weight)
-    of_prior = parameters.prior.class_statistics(sums.log_weights, sums.tilts)  # type: ignore[attr-defined]
+    prior: Any = parameters.prior
+    of_prior = prior.class_statistics(sums.log_weights, sums.tilts)
     return Moments(beta.sum(-1), -(sums.G + sums.G.T), x @ beta.T, of_prior), log_p
 
 

@@ -118,7 +118,7 @@ def draw_states(
             covariance
             + column[:, :, None]
             * column[:, None]
-            * ((new_variance - variance) / (variance * variance))[:, None, None]
+            * ((new_variance - variance) / jnp.square(variance))[:, None, None]
         )
         mean = mean + column * ((new_mean - mean[:, j]) / variance)[:, None]
         atom = _pick(part, [law.atom is not None for _, law in parts])

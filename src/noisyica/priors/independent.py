@@ -86,7 +86,11 @@ class Independent(Prior):
 
     def law_at(self, j: Array) -> Law:
         """Return the law of component j, which may be traced by JAX."""
-        return jax.tree.map(lambda leaf: leaf[j], self.law) if self.components else self.law
+        return (
+            jax.tree.map(lambda leaf: jnp.asarray(leaf)[j], self.law)
+            if self.components
+            else self.law
+        )
 
     def law_of_rows(self) -> Law:
         """Return a law for arrays (p, n), which treats row j of them as the law of component j."""
