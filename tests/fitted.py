@@ -36,7 +36,7 @@ def _short_fit(model: Model, options: dict[str, Any]) -> NoisyICA:
     if key not in _SHORT_FITS:
         prior = model.prior.prior if options.get("mean") == "offset" else model.prior
         settings = {"prior": prior, "max_iter": 4, "tol": 0, "random_state": 0, "verbose": False}
-        ica = NoisyICA(p, **(settings | options)).fit(model.sample(20, random_state=0)[0])
+        ica = NoisyICA(p, **(settings | options)).fit(model.sample(40, random_state=0)[0])
         assert ica.n_iter_ == len(ica.history_["iteration"]) == 4
         _SHORT_FITS[key] = ica
     return _SHORT_FITS[key]

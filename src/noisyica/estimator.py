@@ -148,7 +148,7 @@ class NoisyICA(
     reliability_ : array (p,)
         The absolute cosine that each component is expected to have with what infinitely many such
         rows would show, rather too low than too high: from components learnt from halves of the
-        rows (:mod:`noisyica.engine.reliability`). Those of 0.95 or more are called reliable;
+        rows (:mod:`noisyica.engine.reliability`). Those of 0.96 or more are called reliable;
         those below 0.8 are doubtful, and ``fit`` warns of them. It is not there for ``n_init=1``.
     stability_ : array (runs - 1, p)
         Only where there are several runs (``n_init`` > 1): the absolute cosine of each component

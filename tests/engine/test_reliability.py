@@ -71,16 +71,17 @@ def test_the_stated_reliability_predicts_the_true_cosine():
 def test_chance_is_that_of_random_rotations():
     """Two orthogonal components: the angle to the nearest match is uniform on -45 to 45 degrees."""
     A = np.eye(5)[:, :2]
-    by_chance, agreement = subject._chance(A, np.random.default_rng(0))
+    chance = subject._chance(A, np.random.default_rng(0))
     mean = np.sin(np.pi / 4) / (np.pi / 4)
     error = np.sqrt((0.5 + 1 / np.pi - mean**2) / 400)  # E cos^2 = 1/2 + 1/pi
-    np.testing.assert_allclose(by_chance, mean, atol=4 * error)
+    np.testing.assert_allclose(chance.cosines, mean, atol=4 * error)
     # the angle between two such matches is the difference of two uniform ones, tangents halved
     angles = np.linspace(-np.pi / 4, np.pi / 4, 1001)
     difference = angles[:, None] - angles
     halved = np.cos(np.arctan2(np.abs(np.sin(difference)) / 2, np.abs(np.cos(difference))))
-    expected = min(halved.mean() + halved.std() / np.sqrt(subject.SPLITS), 0.999)
-    assert agreement == pytest.approx(expected, abs=5 * halved.std() / np.sqrt(200))
+    error = halved.std() / np.sqrt(200)
+    assert chance.agreement == pytest.approx(halved.mean(), abs=5 * error)
+    assert chance.deviation == pytest.approx(halved.std(), abs=5 * error)
 
 
 def test_one_start_and_short_fits_are_not_checked():

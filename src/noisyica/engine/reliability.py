@@ -23,6 +23,8 @@ rotations at random give to 1.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -37,18 +39,28 @@ from noisyica.progress import Reporter
 from noisyica.rows.block import block_rows
 from noisyica.rows.starts import fill
 
-RELIABLE = 0.95
+RELIABLE = 0.96
 """The minimum reliability of a component that is called reliable."""
 DOUBTFUL = 0.8
 """The reliability below which a component is called doubtful, and ``fit`` warns of it."""
 SPLITS = 4
-"""The number of times that the rows are split into halves."""
-ITERATIONS = 30
-"""The number of iterations for each half."""
+"""The maximum number of times that the rows are split into halves."""
+ENOUGH = 0.97
+"""No further split is looked at when the reliabilities of all components are at least this."""
+ITERATIONS = 200
+"""The number of iterations for each half: with fewer, well-determined components seem doubtful."""
 SHORTEST_FIT = 200
 """Fits with at most this ``max_iter`` are not checked: that would take longer than they do."""
 _ROLE = 2**32 - 1
 """What the seed's key is folded with, which no iteration is."""
+
+
+class Chance(NamedTuple):
+    """How similar to the components rotations of them at random are."""
+
+    cosines: np.ndarray  # (k,), their mean
+    agreement: float  # of two such rotations, its mean
+    deviation: float  # its standard deviation
 
 
 def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
@@ -71,6 +83,7 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
         return np.full(k, np.nan)
     rng = np.random.default_rng(int(jax.random.bits(jax.random.fold_in(task.key, _ROLE))))
     unit, inverse = _unit(A), np.linalg.pinv(A)
+    chance = _chance(A, rng) if 1 < k <= len(A) else None  # else, no rotation keeps the covariance
     cosines, agreement = [], []
     with Reporter("noisyica halves", SPLITS, verbose) as reporter:
         for split in range(SPLITS):
@@ -82,12 +95,19 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
             ]
             cosines += [_cosine(unit, match) for match in pair]
             agreement.append(_agreement(inverse, *pair))
-    mean = np.mean(cosines, 0)
-    if not 1 < k <= len(A):  # no rotation leaves the covariance as it is
-        return np.asarray(mean)
-    by_chance, agreement_by_chance = _chance(A, rng)
-    excess = (np.mean(agreement) - agreement_by_chance) / (1 - agreement_by_chance)
-    return np.asarray(np.minimum(mean, by_chance + (1 - by_chance) * np.clip(excess, 0, 1)))
+            stated = _beyond_chance(np.mean(cosines, 0), agreement, chance)
+            if stated.min() >= ENOUGH:
+                break
+    return stated
+
+
+def _beyond_chance(mean: np.ndarray, agreement: list[float], chance: Chance | None) -> np.ndarray:
+    """Return mean cosines, at most as far from chance as the two halves of the splits agree."""
+    if chance is None:
+        return mean
+    high = min(chance.agreement + chance.deviation / np.sqrt(len(agreement)), 0.999)
+    excess = np.clip((np.mean(agreement) - high) / (1 - high), 0, 1)
+    return np.asarray(np.minimum(mean, chance.cosines + (1 - chance.cosines) * excess))
 
 
 def _agreement(inverse: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -101,11 +121,8 @@ def _agreement(inverse: np.ndarray, first: np.ndarray, second: np.ndarray) -> fl
     return float(np.sqrt(square / (square + (1 - square) / 4)).mean())
 
 
-def _chance(A: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Return the mean cosines (k,) of A with random rotations of it, and the agreement of these.
-
-    The agreement is its mean plus one standard error of the mean over the splits.
-    """
+def _chance(A: np.ndarray, rng: np.random.Generator) -> Chance:
+    """Return what random rotations of A would give."""
     k = A.shape[1]
     A = np.linalg.qr(A)[1]  # has the same angles, in k dimensions
     unit, inverse = _unit(A), np.linalg.pinv(A)
@@ -115,8 +132,7 @@ def _chance(A: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]
         pair = [_matched(unit, A @ turn) for turn in turns]
         cosines += [_cosine(unit, match) for match in pair]
         agreement.append(_agreement(inverse, *pair))
-    high = np.mean(agreement) + np.std(agreement) / np.sqrt(SPLITS)
-    return np.mean(cosines, 0), float(np.minimum(high, 0.999))
+    return Chance(np.mean(cosines, 0), float(np.mean(agreement)), float(np.std(agreement)))
 
 
 def _unit(A: np.ndarray) -> np.ndarray:

@@ -102,9 +102,7 @@ def draw_states(
     def site(carry: Any, x: Any) -> tuple[Any, Any]:
         covariance, mean, log_probability = carry
         j, u, old, part = x
-        column = covariance[:, j]
-        variance = column[:, j]
-        a, b = without_site(variance, mean[:, j], old)
+        a, b = without_site(covariance[:, j, j], mean[:, j], old)
         parts = prior.law_at(j).parts()
         odds = _odds(parts, a, b)
         if part is None:
@@ -114,13 +112,7 @@ def draw_states(
             _pick(part, list(values))
             for values in zip(*(law.moments(a, b) for _, law in parts), strict=True)
         )
-        covariance = (
-            covariance
-            + column[:, :, None]
-            * column[:, None]
-            * ((new_variance - variance) / jnp.square(variance))[:, None, None]
-        )
-        mean = mean + column * ((new_mean - mean[:, j]) / variance)[:, None]
+        covariance, mean = _with_moments(covariance, mean, j, new_mean, new_variance)
         atom = _pick(part, [law.atom is not None for _, law in parts])
         kept = (part, atom, new_mean[0], a[0], b[0], new_variance[0])
         return (covariance, mean, log_probability), kept
@@ -138,6 +130,17 @@ def draw_states(
         sites=Sites(jnp.where(atom, 1.0, own), jnp.where(atom, 0.0, (own + a) * mean - b)),
         log_probability=jax.scipy.special.logsumexp(logs + jnp.log(shares), axis=0),
     )
+
+
+def _with_moments(
+    covariance: Array, mean: Array, j: Array, new_mean: Array, new_variance: Array
+) -> tuple[Array, Array]:
+    """Return a normal law of all coefficients in which that of coefficient j is exchanged."""
+    column = covariance[:, j]
+    variance = column[:, j]
+    by = (new_variance - variance) / jnp.square(variance)
+    covariance = covariance + column[:, :, None] * column[:, None] * by[:, None, None]
+    return covariance, mean + column * ((new_mean - mean[:, j]) / variance)[:, None]
 
 
 def _odds(parts: list[tuple[Any, Law]], a: Array, b: Array) -> Array:
