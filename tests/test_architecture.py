@@ -203,3 +203,17 @@ def test_the_walk_is_the_one_of_the_documentation(walk):
     section = page.split("## The walk of fit\n", 1)[1].split("\n## ", 1)[0]
     listed = re.findall(r"^\d+\. `([^`]+)` \(([^)]+)\)", section, re.MULTILINE)
     assert listed == walk
+
+
+# ---- linear algebra
+
+
+def test_batches_of_matrices_do_not_go_through_lapack():
+    """Two batched calls of LAPACK at the same time can hang on XLA:CPU (_jax/matrices.py)."""
+    names = ("jnp.linalg.", "jax.scipy.linalg.", "lax.linalg.")
+    users = {
+        name_of(module)
+        for module in MODULES
+        if any(name in module.read_text(encoding="utf-8") for name in names)
+    }
+    assert users == {"engine/regression.py"}  # where batches are taken one after the other

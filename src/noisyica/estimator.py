@@ -28,6 +28,7 @@ from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
 from noisyica.engine.settings import check_settings, deciding_settings
 from noisyica.engine.starting import LastFit, all_starts
+from noisyica.engine.state import Run
 from noisyica.engine.task import Task, prepare
 from noisyica.engine.watch import Watch
 from noisyica.fitted import Fitted, checked_weight
@@ -294,17 +295,18 @@ class NoisyICA(
                 for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
                     if watch.take_note(runs):
                         break
-        said = self._keep(task, watch)
+        best = self._keep(task, watch)
+        said = doubts(task, best, len(self.components_), getattr(self, "feature_names_in_", None))
         self._raise_or_warn(watch.interrupted, plan.algorithm.stops_by_itself, said)
         if self.n_init != 1 and self.max_iter > SHORTEST_FIT:
-            self.reliability_ = reliability(task, self.mixing_, bool(self.verbose))
+            self.reliability_ = reliability(task, best, self.mixing_, bool(self.verbose))
             self._warn_of_doubtful()
 
-    def _keep(self, task: Task, watch: Watch) -> list[str]:
+    def _keep(self, task: Task, watch: Watch) -> Run:
         """Keep what the best run learnt as attributes, in place of those of an earlier fit.
 
         All are replaced at the end, so that an error on the way leaves the earlier fit as it was.
-        Return what is doubtful about the fit.
+        Return that run.
         """
         best = best_run(watch.runs, task.score) if len(watch.runs) > 1 else 0
         automatic = self.n_components == "auto"
@@ -318,8 +320,7 @@ class NoisyICA(
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is
-        names = getattr(self, "feature_names_in_", None)
-        return doubts(task, watch.runs[best], len(self.components_), names)
+        return watch.runs[best]
 
     def _warn_of_doubtful(self) -> None:
         """Warn of components that the rows hardly determine, unless the fit was cut short."""

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import multivariate_normal, spearmanr
 
-from noisyica import NoisyICA
+from noisyica import Model, NoisyICA, laws, priors
 from noisyica._jax.precision import double_precision
 from noisyica.engine import reliability as subject
 from noisyica.engine import starting
@@ -71,17 +71,48 @@ def test_the_stated_reliability_predicts_the_true_cosine():
 def test_chance_is_that_of_random_rotations():
     """Two orthogonal components: the angle to the nearest match is uniform on -45 to 45 degrees."""
     A = np.eye(5)[:, :2]
-    chance = subject._chance(A, np.random.default_rng(0))
+    by_chance = subject._chance(A, np.random.default_rng(0))
     mean = np.sin(np.pi / 4) / (np.pi / 4)
     error = np.sqrt((0.5 + 1 / np.pi - mean**2) / 400)  # E cos^2 = 1/2 + 1/pi
-    np.testing.assert_allclose(chance.cosines, mean, atol=4 * error)
-    # the angle between two such matches is the difference of two uniform ones, tangents halved
-    angles = np.linspace(-np.pi / 4, np.pi / 4, 1001)
-    difference = angles[:, None] - angles
-    halved = np.cos(np.arctan2(np.abs(np.sin(difference)) / 2, np.abs(np.cos(difference))))
-    error = halved.std() / np.sqrt(200)
-    assert chance.agreement == pytest.approx(halved.mean(), abs=5 * error)
-    assert chance.deviation == pytest.approx(halved.std(), abs=5 * error)
+    np.testing.assert_allclose(by_chance, mean, atol=4 * error)
+
+
+@pytest.mark.parametrize("mean", ["free", "shift"])
+def test_the_gain_is_that_over_normal_coefficients(monkeypatch, mean):
+    """Against SciPy's normal density with the mean and the covariance of the fitted model."""
+    gains = []
+
+    def note(task, run, A, verbose):
+        gains.append(subject.gain(task, run))
+        return np.ones(A.shape[1])
+
+    monkeypatch.setattr("noisyica.estimator.reliability", note)
+    _, X = simulate("bg", n=200, d=6, p=2, sigma=0.5)
+    ica = NoisyICA(2, mean=mean, max_iter=201, tol=0, random_state=0).fit(X)
+    A, prior = ica.mixing_, ica.prior_
+    covariance = prior.variance() * A @ A.T + ica.noise_variance_ * np.eye(6)
+    normal = multivariate_normal(ica.mean_ + A.sum(1) * prior.mean(), covariance)
+    expected = (ica.score_samples(X) - normal.logpdf(X)).sum()
+    assert expected > 1
+    assert gains == pytest.approx([expected], abs=0.01)  # rows are scored in single precision
+
+
+def test_the_gain_of_some_rows_has_an_error(monkeypatch):
+    """Of 256 rows, with a standard error of their mean subtracted."""
+    gains = []
+
+    def note(task, run, A, verbose):
+        gains.extend(subject.gain(task._replace(scored=task.scored[:k]), run) for k in (512, 256))
+        return np.ones(A.shape[1])
+
+    monkeypatch.setattr("noisyica.estimator.reliability", note)
+    _, X = simulate("bg", n=512, d=6, p=2, sigma=0.5)
+    ica = NoisyICA(2, max_iter=201, tol=0, random_state=0).fit(X)
+    A, plain = ica.mixing_ * np.sqrt(ica.prior_.variance()), priors.Independent(laws.Normal())
+    normal = Model(A, ica.mean_, ica.noise_variance_, plain)
+    spread = (ica.score_samples(X) - normal.log_likelihood(X)).std()
+    error = 512 * spread * np.sqrt(0.5 / 256)
+    assert abs(gains[1] + error - gains[0]) < 4 * error
 
 
 def test_one_start_and_short_fits_are_not_checked():

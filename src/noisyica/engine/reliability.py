@@ -13,28 +13,33 @@ the truth.
 
 Where the rows hardly determine how the components are rotated, this is too much: the components of
 all rows are those of their halves in part, whatever the truth is, and components that explain much
-of the variance are similar after any rotation. So the two halves of a split, which have no row in
-common, are compared, too, in the coordinates of the coefficients. By how much they agree better
-than rotations at random would (and one standard error of that), on average over the components, is
-a number between 0 and 1. The reliability is at most that much of the way from the cosine that
-rotations at random give to 1.
+of the variance are similar after any rotation. What determines a rotation is that coefficients are
+not normal: with normal ones, of the same variances, all rotations are equally likely. So the rows'
+log likelihood is compared with that under normal coefficients. Choosing the best of all rotations
+gains up to one nat per angle, of which there are p (p - 1) / 2, where there is nothing to be found.
+With a gain of g nats per angle, the reliability is at most 1 - 1/g^2 of the way from the cosine
+that rotations at random give to 1.
 ``benchmarks/reliability.py`` measures how good the result is.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from noisyica._jax.arrays import cast, to_numpy
 from noisyica.engine.convergence import similarity
 from noisyica.engine.loop import learn
 from noisyica.engine.runs import begin
 from noisyica.engine.starting import own_starts
-from noisyica.engine.state import Schedule
-from noisyica.engine.task import Task
+from noisyica.engine.state import Run, Schedule
+from noisyica.engine.task import SCORED_STATES, Task
+from noisyica.laws import Normal
+from noisyica.posterior.evidence import choose_method, log_likelihood
+from noisyica.priors import Independent, Offset
 from noisyica.progress import Reporter
 from noisyica.rows.block import block_rows
 from noisyica.rows.starts import fill
@@ -55,15 +60,7 @@ _ROLE = 2**32 - 1
 """What the seed's key is folded with, which no iteration is."""
 
 
-class Chance(NamedTuple):
-    """How similar to the components rotations of them at random are."""
-
-    cosines: np.ndarray  # (k,), their mean
-    agreement: float  # of two such rotations, its mean
-    deviation: float  # its standard deviation
-
-
-def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
+def reliability(task: Task, run: Run, A: np.ndarray, verbose: bool) -> np.ndarray:
     """Return the absolute cosine that each column of A is expected to have with the truth, (k,).
 
     Halves of the rows have one block of them at most. For larger data they are less than halves,
@@ -72,8 +69,10 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
     Parameters
     ----------
     task : Task
+    run : Run
+        The run that learnt from all rows.
     A : array (d, k)
-        The components that were learnt from all rows, in any order and with any signs and units.
+        The components that are kept of it, in any order and with any signs and units.
     verbose : bool
         Whether to show progress on a terminal when it takes more than a second.
     """
@@ -82,57 +81,62 @@ def reliability(task: Task, A: np.ndarray, verbose: bool) -> np.ndarray:
     if size < 2:
         return np.full(k, np.nan)
     rng = np.random.default_rng(int(jax.random.bits(jax.random.fold_in(task.key, _ROLE))))
-    unit, inverse = _unit(A), np.linalg.pinv(A)
-    chance = _chance(A, rng) if 1 < k <= len(A) else None  # else, no rotation keeps the covariance
-    cosines, agreement = [], []
+    unit, most = _unit(A), np.ones(k)
+    if 1 < k <= len(A):  # otherwise no rotation leaves the covariance as it is
+        by_chance = _chance(A, rng)
+        most = by_chance + (1 - by_chance) * _determined(gain(task, run) / (k * (k - 1) / 2))
+    cosines: list[np.ndarray] = []
     with Reporter("noisyica halves", SPLITS, verbose) as reporter:
         for split in range(SPLITS):
             reporter.update(split, "learning from halves of the rows")
             chosen = rng.choice(n, 2 * size, replace=False)
-            pair = [
-                _matched(unit, _learn_from(task, np.sort(rows), A, int(rng.integers(2**31))))
-                for rows in (chosen[:size], chosen[size:])
-            ]
-            cosines += [_cosine(unit, match) for match in pair]
-            agreement.append(_agreement(inverse, *pair))
-            stated = _beyond_chance(np.mean(cosines, 0), agreement, chance)
+            for rows in (chosen[:size], chosen[size:]):
+                B = _learn_from(task, np.sort(rows), A, int(rng.integers(2**31)))
+                cosines.append(_cosines(unit, B))
+            stated = np.minimum(np.mean(cosines, 0), most)
             if stated.min() >= ENOUGH:
                 break
-    return stated
+    return np.asarray(stated)
 
 
-def _beyond_chance(mean: np.ndarray, agreement: list[float], chance: Chance | None) -> np.ndarray:
-    """Return mean cosines, at most as far from chance as the two halves of the splits agree."""
-    if chance is None:
-        return mean
-    high = min(chance.agreement + chance.deviation / np.sqrt(len(agreement)), 0.999)
-    excess = np.clip((np.mean(agreement) - high) / (1 - high), 0, 1)
-    return np.asarray(np.minimum(mean, chance.cosines + (1 - chance.cosines) * excess))
+def gain(task: Task, run: Run) -> float:
+    """Return by how many nats all rows are likelier than if coefficients were normal.
 
-
-def _agreement(inverse: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Return how well the matches in two halves agree, on average over the components.
-
-    Their angles are those in the coordinates of the coefficients, in which the columns of A are
-    orthogonal; ``inverse`` is A's pseudo-inverse. The two halves are at the variance 4 v from each
-    other, so tangents are halved.
+    If only some rows are looked at, one standard error is subtracted. If there is no fast way to
+    the likelihood, the gain is infinite.
     """
-    square = np.square(np.minimum(_cosine(_unit(inverse @ first), _unit(inverse @ second)), 1.0))
-    return float(np.sqrt(square / (square + (1 - square) / 4)).mean())
+    learnt: Any = cast(to_numpy(run.state.estimate)._replace(tau2=None), float)
+    A, prior, rows = learnt.A, learnt.prior, task.scored
+    method = choose_method(prior, task.p, rows, "auto", SCORED_STATES)
+    if method == "annealed":
+        return np.inf
+    normal: Any = Independent(Normal())
+    if prior.has_offset:
+        normal = Offset(normal, float(prior.offset_scale))
+    of_normal = learnt._replace(
+        A=A * np.sqrt(prior.variance()), mean=learnt.mean + A.sum(1) * prior.mean(), prior=normal
+    )
+    gains = log_likelihood(learnt, rows, method, rounds=0)[0]
+    method = choose_method(normal, task.p, rows, "auto", SCORED_STATES)
+    gains = gains - log_likelihood(of_normal, rows, method, rounds=0)[0]
+    left_out = max(1 - len(rows) / task.rows.n, 0.0)
+    error = gains.std() * np.sqrt(left_out / len(rows))
+    return float(task.rows.total_weight * (gains.mean() - error))
 
 
-def _chance(A: np.ndarray, rng: np.random.Generator) -> Chance:
-    """Return what random rotations of A would give."""
+def _determined(gain_per_angle: float) -> float:
+    """Return how far rotations are determined, between 0 and 1."""
+    return 1 - 1 / gain_per_angle**2 if gain_per_angle > 1 else 0.0
+
+
+def _chance(A: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the mean cosines (k,) of the columns of A with their matches in random rotations."""
     k = A.shape[1]
     A = np.linalg.qr(A)[1]  # has the same angles, in k dimensions
-    unit, inverse = _unit(A), np.linalg.pinv(A)
-    cosines, agreement = [], []
-    for _ in range(int(np.clip(2000 // k, 4, 200))):
-        turns = [np.linalg.qr(rng.normal(size=(k, k)))[0] for _ in range(2)]
-        pair = [_matched(unit, A @ turn) for turn in turns]
-        cosines += [_cosine(unit, match) for match in pair]
-        agreement.append(_agreement(inverse, *pair))
-    return Chance(np.mean(cosines, 0), float(np.mean(agreement)), float(np.std(agreement)))
+    turns = (
+        np.linalg.qr(rng.normal(size=(k, k)))[0] for _ in range(int(np.clip(4000 // k, 8, 400)))
+    )
+    return np.asarray(np.mean([_cosines(_unit(A), A @ turn) for turn in turns], 0))
 
 
 def _unit(A: np.ndarray) -> np.ndarray:
@@ -140,20 +144,15 @@ def _unit(A: np.ndarray) -> np.ndarray:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=0), 1e-300))
 
 
-def _matched(unit: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return for each unit column its match among the columns of B, scaled to length one.
+def _cosines(unit: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the absolute cosine of each unit column with its match among the columns of B.
 
-    Where learning broke down, the matches are zeros, whose cosine with anything is zero.
+    Where learning broke down, it is zero.
     """
     if not np.isfinite(B).all():
-        return np.zeros_like(unit)
-    other = _unit(B)
-    return np.asarray(other[:, linear_sum_assignment(-np.abs(unit.T @ other))[1]])
-
-
-def _cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the absolute cosine of each unit column with the one at the same place."""
-    return np.abs((first * second).sum(0))
+        return np.zeros(unit.shape[1])
+    cosines = np.abs(unit.T @ _unit(B))
+    return np.asarray(cosines[linear_sum_assignment(-cosines)])
 
 
 def _learn_from(task: Task, rows: np.ndarray, A: np.ndarray, seed: int) -> np.ndarray:

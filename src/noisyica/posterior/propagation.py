@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from noisyica._jax import matrices
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.block import Block
 
@@ -110,10 +111,15 @@ def _moments(prior: Any, a: Array, b: Array) -> tuple[Array, Array]:
 
 def joint(seen: Target, sites: Sites) -> tuple[Array, Array]:
     """Return covariance (..., q, q, n) and mean (..., q, n) of the normal law with these sites."""
-    q = len(seen.c)
-    precision = seen.G + jnp.eye(q)[:, :, None] * sites.precision[..., None, :]
-    covariance = jnp.moveaxis(jnp.linalg.inv(jnp.moveaxis(precision, -1, -3)), -3, -1)
-    return covariance, (covariance * (seen.c + sites.shift)[..., None, :, :]).sum(-2)
+    return _joint(seen, sites)[:2]
+
+
+def _joint(seen: Target, sites: Sites) -> tuple[Array, Array, Array]:
+    """Return covariance, mean and the log of the covariance's determinant, (..., n)."""
+    precision = seen.G + jnp.eye(len(seen.c))[:, :, None] * sites.precision[..., None, :]
+    covariance, log_determinant = matrices.inverse(precision)
+    mean = (covariance * (seen.c + sites.shift)[..., None, :, :]).sum(-2)
+    return covariance, mean, -log_determinant
 
 
 def without_site(variance: Array, mean: Array, sites: Sites) -> tuple[Array, Array]:
@@ -123,8 +129,7 @@ def without_site(variance: Array, mean: Array, sites: Sites) -> tuple[Array, Arr
 
 def log_evidence(prior: Any, seen: Target, sites: Sites) -> Array:
     """Return what expectation propagation says of the log likelihood (n,), up to a constant."""
-    covariance, mean = joint(seen, sites)
-    log_determinant = jnp.linalg.slogdet(jnp.moveaxis(covariance, -1, 0))[1]
+    covariance, mean, log_determinant = _joint(seen, sites)
     variance = jnp.diagonal(covariance).T
     a, b = without_site(variance, mean, sites)
     p = len(a) - prior.has_offset

@@ -32,6 +32,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from noisyica._jax import matrices
 from noisyica._jax.randomness import Key, fold_in, uniforms
 from noisyica.laws import Law
 from noisyica.posterior.propagation import (
@@ -66,7 +67,7 @@ class Ladder(NamedTuple):
 
     mean: Array  # (q, n) were all values before it zero
     precision: Array  # (q, n)
-    slope: Array  # (q, n, q) what each value takes from the means of later ones
+    slope: Array  # (q, q, n) what each value takes from the means of later ones
     constant: Array  # (n,) the log density of the likelihood at the atoms
 
 
@@ -202,14 +203,11 @@ def ladder(seen: Target, sites: Sites, atom: Array, location: Array) -> Ladder:
     free = ~atom
     P = jnp.where(free[:, None] & free, seen.G, 0.0)
     P = P + jnp.eye(len(h))[:, :, None] * sites.precision
-    reversed_P = jnp.moveaxis(P, -1, 0)[:, ::-1, ::-1]
-    U = jnp.linalg.cholesky(reversed_P)[:, ::-1, ::-1]  # P = U U'
-    root = jnp.diagonal(U, axis1=1, axis2=2)
-    e = jax.scipy.linalg.solve_triangular(U, h.T[..., None], lower=False)[..., 0] / root
+    B, D, z = matrices.triangular(P, h)
     return Ladder(
-        mean=e.T,
-        precision=jnp.square(root).T,
-        slope=jnp.moveaxis(U / root[:, None], 1, 0),
+        mean=z / D,
+        precision=D,
+        slope=B,
         constant=(location * (seen.c - 0.5 * taken)).sum(0),
     )
 
@@ -240,7 +238,7 @@ def draw_values(
         log_weight = log_weight + _pick(part, list(logs)) + jnp.where(atom, 0.0, gain)
         value = _pick(part, list(draws)) if known is None else known - location
         value = jnp.where(atom, 0.0, value)
-        return (means - slope.T * value, log_weight), value + location
+        return (means - slope * value, log_weight), value + location
 
     columns = (
         jnp.arange(p),
