@@ -86,7 +86,7 @@ class NoisyICA(
         after the first are random rotations of the principal components, or random directions.
         "auto" is one start. Unless it is 1, or ``max_iter`` is at most 200, components are learnt
         from halves of the rows, too, which tells how reliable they are (``reliability_``); this
-        adds up to half of the time.
+        takes as long as 200 to 800 further iterations.
     n_draws : int or (int, int), default=10
         The number of sweeps per iteration of "mcem"; two numbers are those of the first and of the
         last of ``max_iter`` iterations, between which it grows evenly.
@@ -329,9 +329,9 @@ class NoisyICA(
             return
         warnings.warn(
             f"{poor.size} of {len(self.reliability_)} components are doubtful ({listed(poor)}): "
-            "those learnt from half of the rows differ from them (reliability_ is below "
-            f"{DOUBTFUL:g}). More rows, fewer components or another prior may help; n_init=1 "
-            "leaves this check out.",
+            f"other rows would probably show others (reliability_ is below {DOUBTFUL:g}), as half "
+            "of the rows do, or coefficients are nearly normal. More rows, fewer components or "
+            "another prior may help; n_init=1 leaves this check out.",
             UserWarning,
             stacklevel=7,
         )
