@@ -125,6 +125,7 @@ def outcome(X: Any, settings: dict[str, Any], weight: Any = None, answers: bool 
     ica = NoisyICA(verbose=False, **settings)
     try:
         ica.fit(X, sample_weight=weight)
+        asked = {"transform": ica.transform(X[:2]), "score": ica.score(X[:2])} if answers else {}
     except (ValueError, TypeError) as error:
         where = traceback.extract_tb(error.__traceback__)[-1].filename
         said = ("noisyica" in where or "sklearn" in where) and len(str(error)) > 15
@@ -136,10 +137,7 @@ def outcome(X: Any, settings: dict[str, Any], weight: Any = None, answers: bool 
         wrong.append("history_")
     if not (np.asarray(ica.noise_variance_) > 0).all():
         wrong.append("noise of zero")
-    if answers and not finite(ica.transform(X[:2])):
-        wrong.append("transform")
-    if answers and not finite(ica.score(X[:2])):
-        wrong.append("score")
+    wrong += [name for name, value in asked.items() if not finite(value)]
     return f"not finite: {', '.join(wrong)}" if wrong else "fitted"
 
 
