@@ -89,6 +89,21 @@ def test_who_starts_it_may_switch_ctrl_c_off():
     assert run(handler="SIG_IGN", seconds=0.5) == (0, "")
 
 
+def test_when_all_is_done_it_changes_nothing():
+    """While Python cleans up, a process that has done its work does not end by the signal."""
+    program = """
+import os, signal
+from noisyica.app import ctrl_c
+ctrl_c.listen()
+class Late:
+    def __del__(self, kill=os.kill, number=os.getpid(), signal=signal.SIGINT):
+        kill(number, signal)
+late = Late()
+"""
+    process = subprocess.run([sys.executable, "-c", program], check=False)
+    assert process.returncode == 0
+
+
 def test_the_command_listens_before_it_imports():
     """Until Ctrl-C is answered, nothing is imported that takes long."""
     program = """

@@ -10,6 +10,7 @@ This module is the first that a command imports, and imports nothing that takes 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -38,6 +39,8 @@ def listen() -> None:
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_answer, args=(reading,), name="ctrl-c", daemon=True).start()
     signal.signal(signal.SIGINT, _do_nothing)
+    # when all is done, Python would give the signal its default back, which is to end by it
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
