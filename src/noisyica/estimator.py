@@ -103,7 +103,7 @@ class NoisyICA(
     dtype : {"float32", "float64"}, default="float32"
         The precision of the sampler; sums over blocks of rows and the M-step are in float64.
     random_state : int, RandomState or None, default=None
-        The random seed, which decides everything random.
+        The random seed; it decides a fit, whatever the threads (to rounding before JAX 0.10).
     verbose : bool, default=True
         Whether to show progress on a terminal when something takes more than a second.
     boundaries : bool, default=False
