@@ -15,8 +15,8 @@ Where the rows hardly determine how the components are rotated, this is too much
 all rows are those of their halves in part, whatever the truth is, and components that explain much
 of the variance are similar after any rotation. What determines a rotation is that coefficients are
 not normal: with normal ones, of the same variances, all rotations are equally likely. So the rows'
-log likelihood is compared with that under normal coefficients. Choosing the best of all rotations
-gains up to one nat per angle, of which there are p (p - 1) / 2, where there is nothing to be found.
+log likelihood is compared with that under normal coefficients. Where there is nothing to be found,
+the best of all rotations still gains about one nat per angle, of which there are p (p - 1) / 2.
 With a gain of g nats per angle, the reliability is at most 1 - 1/g^2 of the way from the cosine
 that rotations at random give to 1.
 ``benchmarks/reliability.py`` measures how good the result is.
