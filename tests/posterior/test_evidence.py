@@ -4,14 +4,21 @@ import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 from noisyica import Model, priors
+from noisyica._jax.precision import double_precision
+from noisyica._jax.randomness import fold_in, key_of
 from noisyica.laws import Dirac, Mixture, Normal
-from noisyica.posterior import chains, evidence
+from noisyica.posterior import chains, evidence, signs
+from noisyica.posterior.propagation import target
+from tests.blocks import block_of
 from tests.tools import TRUE_PRIORS, some_slow
 
 ROOT = Path(__file__).parents[2]
@@ -70,13 +77,60 @@ def test_atoms_against_enumeration(alpha, shape):
     assert np.median(error) < 0.1
 
 
-def test_signs_times_a_scale_against_enumeration():
+def test_signs_that_are_drawn_against_enumeration(monkeypatch):
+    monkeypatch.setattr(signs, "ENUMERATED", 0)
     model = uneven(5, 10, priors.SingleScaleTernary(0.25), ratio=100.0)
     X, _ = model.sample(40, random_state=3)
     exact = model.log_likelihood(X, method="exact")
     value, error = model.log_likelihood(X, method="sequential", n_particles=256, return_std=True)
     assert np.abs((value - exact) / np.maximum(error, 1e-3)).max() < 5
     assert np.median(error) < 0.15
+
+
+def test_few_signs_are_enumerated():
+    """Only the scale is left then, in closed form: missing values leave no error, either."""
+    model = uneven(5, 10, priors.SingleScaleTernary(0.25), ratio=100.0)
+    X, _ = model.sample(40, random_state=3)
+    X[:, [1, 5]] = np.nan
+    kept = [0, 2, 3, 4, 6, 7, 8, 9]
+    other = Model(model.mixing[kept], noise_variance=model.noise_variance[kept], prior=model.prior)
+    value, error = model.log_likelihood(X, return_std=True)
+    np.testing.assert_allclose(value, other.log_likelihood(X[:, kept], method="exact"), atol=1e-8)
+    assert error.max() < 1e-6
+
+
+def test_few_signs_and_an_offset_against_quadrature():
+    """The offset is integrated out on a grid, and all else by enumeration."""
+    inner = priors.SingleScaleTernary(0.3)
+    model = uneven(3, 6, priors.Offset(inner, 0.8), ratio=100.0)
+    without = Model(model.mixing, np.zeros(6), model.noise_variance, inner)
+    X, _ = model.sample(6, random_state=2)
+    grid, width = np.linspace(-15, 15, 30_001, retstep=True)  # a fiftieth of the least noise
+    value, error = model.log_likelihood(X, return_std=True)
+    for x, log_p, own in zip(X, value, error, strict=True):
+        rows = x - grid[:, None]
+        near = np.abs(rows[:, :2].mean(1)) < 8
+        terms = without.log_likelihood(rows[near], method="exact") - np.abs(grid[near]) / 0.8
+        exact = logsumexp(terms) + np.log(width / 1.6)
+        assert log_p == pytest.approx(exact, abs=4 * own + 1e-6)
+    assert error.max() < 0.02
+
+
+def test_draws_with_few_signs_have_the_posterior_mean():
+    model = uneven(3, 6, priors.SingleScaleTernary(0.25), ratio=10.0)
+    X, _ = model.sample(20, random_state=1)
+    parameters = model.parameters()
+
+    def draw(number):
+        guide = signs.guide(parameters.prior, target(parameters, block_of(X.T)))
+        return signs.draw(parameters.prior, guide, fold_in(key_of(0), number)).beta
+
+    with double_precision():
+        draws = np.asarray(jax.lax.map(draw, jnp.arange(400)))
+    batches = draws.reshape(20, 20, 3, 20).mean(1)
+    exact = model.posterior_mean(X).T  # by enumeration
+    z = (batches.mean(0) - exact) / (batches.std(0, ddof=1) / np.sqrt(20) + 1e-3)
+    assert np.square(z).mean() < 1.6
 
 
 @pytest.mark.parametrize("name", some_slow(["lap", "log", "ebg", "et", "teoff"], "ebg", "et"))
@@ -236,11 +290,12 @@ def test_posterior_means_are_exact_where_states_are_few():
     assert np.square(z).mean() < 1.6
 
 
-def test_rows_in_which_the_guide_is_wrong():
+def test_rows_in_which_the_guide_is_wrong(monkeypatch):
     """Signs that the guides call next to impossible have most of the probability of one row here.
 
     Without proposals that hardly believe the guides, the answer is off by 2.4 with an error of .07.
     """
+    monkeypatch.setattr(signs, "ENUMERATED", 0)
     benchmark = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "likelihood.py")))
     rng = np.random.default_rng(0)
     model = [benchmark.random_model(rng)[1] for _ in range(35)][-1]

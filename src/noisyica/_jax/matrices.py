@@ -51,6 +51,8 @@ def triangular(P: Array, h: Array) -> tuple[Array, Array, Array]:
         B = B.at[..., :, j, :].add(column)
         return M, B, D.at[..., j, :].set(pivot), z - column * z[..., j, :][..., None, :]
 
-    ones = jnp.broadcast_to(jnp.eye(q)[:, :, None], P.shape)
-    _, B, D, z = lax.fori_loop(0, q, eliminate, (P, ones.astype(P.dtype), jnp.zeros_like(h), h))
+    ones = jnp.broadcast_to(jnp.eye(q, dtype=P.dtype)[:, :, None], P.shape)
+    # behind a barrier: where q = 1 XLA would compute B while it compiles, which takes seconds
+    begin = (P, lax.optimization_barrier(ones), jnp.zeros_like(h), h)
+    _, B, D, z = lax.fori_loop(0, q, eliminate, begin)
     return B, D, z

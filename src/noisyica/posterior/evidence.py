@@ -37,7 +37,9 @@ from noisyica.rows.block import Block
 Array = jax.Array
 METHODS = ("auto", "exact", "sequential", "annealed")
 PARTICLES = {"sequential": 64, "annealed": 32}
-"""The default number of particles per row."""
+"""The default number of particles per row, and ..."""
+OF_PATTERNS = 8
+"""... where each of them is a sum over all patterns of the signs."""
 EFFECTIVE = 16
 """The effective number of particles from which on their spread is trusted to tell the error."""
 ROUNDS = 3
@@ -83,8 +85,10 @@ def _has_signs(prior: Prior) -> bool:
     return prior.single_scale and ENUMERATION.of(prior.without_offset)
 
 
-def _discrete(prior: Any) -> bool:
+def _unseen(prior: Any, p: int) -> bool:
     """Return whether coefficients have discrete states, some of which draws may never have seen."""
+    if _has_signs(prior):
+        return not signs.all_enumerated(p)
     return not INDEPENDENCE.of(prior) or len(prior.law_at(0).parts()) > 1
 
 
@@ -114,7 +118,8 @@ def log_likelihood(
     if method == "exact":
         value = _exact(parameters, X, verbose)
         return value, np.zeros(len(value))
-    m = n_particles or PARTICLES[method]
+    prior, p = parameters.prior, parameters.A.shape[1]
+    m = n_particles or _particles(prior, p, method)
     if method == "sequential":
         weigh = functools.partial(_sequential, parameters, m, seed)
     else:
@@ -127,14 +132,30 @@ def log_likelihood(
         if not poor.any():
             break
         value[poor], error[poor], effective[poor] = log_mean_exp(weigh(again, X[poor], verbose))
-    if m > 1 and _discrete(parameters.prior):
+    if m > 1 and (method == "annealed" or _unseen(prior, p)):
         # states that no particle has seen may have a share of the likelihood, too
         error = np.hypot(error, 1 / m)
+    error = np.hypot(error, _rounding(parameters, X))
     if rounds and m > 1:
         poor = effective < enough
         error[poor] = np.inf
         _warn(int(poor.sum()), len(X))
     return value, error
+
+
+def _rounding(parameters: Parameters, X: np.ndarray) -> np.ndarray:
+    """Return the approximate rounding error of each row's likelihood, (n,).
+
+    Where there is next to no noise, it is a small difference of very large squares.
+    """
+    squares = np.square(X - np.asarray(parameters.mean)) / np.asarray(parameters.sigma2)
+    return 4 * np.finfo(float).eps * np.nansum(squares, 1)
+
+
+def _particles(prior: Prior, p: int, method: str) -> int:
+    """Return the default number of particles per row."""
+    enumerated = method == "sequential" and _has_signs(prior) and signs.all_enumerated(p)
+    return OF_PATTERNS if enumerated else PARTICLES[method]
 
 
 def _warn(poor: int, n: int) -> None:
@@ -240,10 +261,7 @@ def _all_sequential(
     """Return the log weights of joint draws, (n_particles, n), numbered from ``first`` on."""
     prior, (d, n) = parameters.prior, block.x.shape
     joint = _joint_draws(prior)
-    numbers = NUMBERS_IN_CHUNK.get(jax.default_backend(), 2**24)
-    size = n
-    while size > 8 and size * parameters.A.shape[1] ** 2 > numbers and size % 2 == 0:
-        size //= 2
+    size = _rows_in_chunk(prior, parameters.A.shape[1], n)
 
     def of_rows(rows: tuple[Array, Array | None, Array, Array]) -> Array:
         x, observed, keys, _ = rows
@@ -265,6 +283,17 @@ def _all_sequential(
     keys, weight = keys.reshape(n // size, size), block.weight.reshape(n // size, size)
     weights = lax.map(of_chunk, (chunks(block.x), observed, keys, weight))
     return weights.swapaxes(0, 1).reshape(n_particles, n) + _constant(parameters, block)
+
+
+def _rows_in_chunk(prior: Prior, p: int, n: int) -> int:
+    """Return how many of n rows are done at a time."""
+    enumerated = _has_signs(prior) and signs.all_enumerated(p)
+    width = 3**p if enumerated else p**2
+    numbers = NUMBERS_IN_CHUNK.get(jax.default_backend(), 2**24)
+    size = n
+    while size > 8 and size * width > numbers and size % 2 == 0:
+        size //= 2
+    return size
 
 
 _annealed_weights = Compiled(_all_annealed, ("n_particles",))

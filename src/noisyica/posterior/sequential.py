@@ -100,7 +100,7 @@ def draw_states(
     p, n = seen.c.shape[0] - prior.has_offset, seen.c.shape[1]
     (u,) = uniforms(fold_in(keys, 0), 1, (p + 1, n), float)
     shares = jnp.concatenate([share * jnp.broadcast_to(trust, (len(trust), n)) for share in SHARES])
-    chosen = _choose(shares, u[-1])
+    chosen = choose(shares, u[-1])
 
     def site(carry: Any, x: Any) -> tuple[Any, Any]:
         covariance, mean, log_probability = carry
@@ -109,7 +109,7 @@ def draw_states(
         parts = prior.law_at(j).parts()
         odds = _odds(parts, a, b)
         if part is None:
-            part = _choose(odds[chosen, :, jnp.arange(n)].T, u)
+            part = choose(odds[chosen, :, jnp.arange(n)].T, u)
         log_probability = log_probability + jnp.log(_pick(part, list(odds.swapaxes(0, 1))))
         new_mean, new_variance = (
             _pick(part, list(values))
@@ -174,10 +174,10 @@ def _parts_of(prior: Any, beta: Array, keys: Key) -> Array:
         for log, slab in zip(logs, slabs, strict=True)
     ]
     (u,) = uniforms(keys, 1, beta.shape, float)
-    return _choose(jax.nn.softmax(jnp.stack(logs), 0), u)
+    return choose(jax.nn.softmax(jnp.stack(logs), 0), u)
 
 
-def _choose(probabilities: Array, u: Array) -> Array:
+def choose(probabilities: Array, u: Array) -> Array:
     """Return the number of the part that each uniform chooses, given (parts, ...)."""
     return (jnp.cumsum(probabilities, 0)[:-1] < u).sum(0)
 

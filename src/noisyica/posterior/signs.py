@@ -1,19 +1,22 @@
 """Joint draws of signs times one scale per row (TE-ICA), and their weights.
 
-Signs are the classes of :mod:`noisyica.posterior.sequential`. Independent laws guide them, with
-parts near 0, s and -s, for several values of the scale s: each value that expectation propagation
-finds likely for a row has its share of the draws. Given the signs, the scale and the offset are all
-that is left, and are drawn as values are there.
+Given the signs, the scale and the offset are all that is left, and are drawn as the values of
+:mod:`noisyica.posterior.sequential`. Where the signs have few patterns, all of them are enumerated,
+each with a draw of its own: a weight is then a sum over the patterns, and none is overlooked.
+Otherwise signs are drawn as the classes are there, guided by independent laws with parts near 0, s
+and -s, for several values of the scale s: each value that expectation propagation finds likely for
+a row has its share of the draws.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from noisyica._jax.randomness import Key, fold_in
+from noisyica._jax.arrays import all_states
+from noisyica._jax.randomness import Key, fold_in, uniforms
 from noisyica.laws import Dirac, Exponential, Law, Mixture, Normal
 from noisyica.posterior import sequential
 from noisyica.posterior.propagation import (
@@ -28,6 +31,8 @@ from noisyica.priors import Independent, Prior
 
 Array = jax.Array
 
+ENUMERATED = 3**8
+"""The maximum number of patterns of signs that are enumerated."""
 SCALES = tuple(2.0**k for k in range(-4, 4))
 """The scales of a row for which its signs are guided, in units of the scale's mean."""
 SPREAD = 0.35
@@ -49,7 +54,72 @@ def _guiding(prior: Any, scale: Any) -> Prior:
     return _independent(prior, Mixture(parts, weights))
 
 
-def guide(prior: Any, seen: Target) -> Guide:
+class Patterns(NamedTuple):
+    """All patterns of a row's signs, and what all draws of scale and offset share given each."""
+
+    signs: Array  # (patterns, p)
+    log_probability: Array  # (patterns,)
+    given: Guide  # with a leading axis: for each pattern
+
+
+def all_enumerated(p: int) -> bool:
+    """Return whether all patterns of the signs of p components are enumerated."""
+    return 3**p <= ENUMERATED
+
+
+def guide(prior: Any, seen: Target) -> Guide | Patterns:
+    """Return what all draws for these rows share: guides given each pattern, or each scale."""
+    enumerated = all_enumerated(len(seen.c) - prior.has_offset)
+    return _guide_patterns(prior, seen) if enumerated else _guide_scales(prior, seen)
+
+
+def draw(prior: Any, guide: Guide | Patterns, keys: Key) -> Draw:
+    """Draw signs, then the scale and the offset of each row, with their importance weights."""
+    if isinstance(guide, Patterns):
+        return _draw_patterns(prior, guide, keys)
+    return _draw_scales(prior, guide, keys)
+
+
+# ---------------------------------------------------------------------- all patterns of the signs
+
+
+def _guide_patterns(prior: Any, seen: Target) -> Patterns:
+    """Return all patterns of the signs, with the guides of scale and offset given each."""
+    log_weights, values, _ = prior.without_offset.classes()
+    states = all_states(len(values), len(seen.c) - prior.has_offset)
+    left = _independent(prior, Exponential())
+
+    def given_signs(y: Array) -> Guide:
+        return sequential.guide(left, _given_signs(seen, y[:, None]))
+
+    signs = values[states]
+    return Patterns(signs, log_weights[states].sum(1), jax.vmap(given_signs)(signs))
+
+
+def _draw_patterns(prior: Any, patterns: Patterns, keys: Key) -> Draw:
+    """Draw a scale and an offset for each pattern, add their weights up, and keep one of them."""
+    left = _independent(prior, Exponential())
+    count = len(patterns.signs)
+
+    def given_signs(number: Array, given: Guide) -> Draw:
+        return sequential.draw(left, given, fold_in(keys, number))
+
+    drawn = jax.vmap(given_signs)(jnp.arange(count), patterns.given)
+    log_weights = drawn.log_weight + patterns.log_probability[:, None]  # (patterns, n)
+    (u,) = uniforms(fold_in(keys, count), 1, log_weights.shape[1:], float)
+    kept = sequential.choose(jax.nn.softmax(log_weights, 0), u)
+    rows = jnp.arange(len(kept))
+    return Draw(
+        log_weight=jax.scipy.special.logsumexp(log_weights, 0),
+        beta=patterns.signs[kept].T * drawn.beta[kept, 0, rows],
+        offset=drawn.offset[kept, rows],
+    )
+
+
+# --------------------------------------------------------------------------- signs that are drawn
+
+
+def _guide_scales(prior: Any, seen: Target) -> Guide:
     """Return what all draws for these rows share: one guide for each scale."""
 
     def of_scale(scale: Array) -> tuple[Sites, Array]:
@@ -65,7 +135,7 @@ def guide(prior: Any, seen: Target) -> Guide:
     return Guide(seen, sites, trust, None)
 
 
-def draw(prior: Any, guide: Guide, keys: Key) -> Draw:
+def _draw_scales(prior: Any, guide: Guide, keys: Key) -> Draw:
     """Draw signs, then the scale and the offset of each row, with their importance weights."""
     seen, guides, trust, _ = guide
     states = draw_states(_guiding(prior, jnp.asarray(SCALES)[:, None]), seen, guides, trust, keys)
