@@ -26,6 +26,7 @@ from noisyica.engine.loop import learn
 from noisyica.engine.reliability import DOUBTFUL, SHORTEST_FIT, doubtful, listed, reliability
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
+from noisyica.engine.saving import OPTIONAL
 from noisyica.engine.settings import check_settings, deciding_settings
 from noisyica.engine.starting import LastFit, all_starts
 from noisyica.engine.state import Run
@@ -74,10 +75,11 @@ class NoisyICA(
         ("teoff" has an offset of its own, and no mean.)
     noise : {"isotropic", "diagonal"}, default="isotropic"
         One noise variance, or one for each column of X.
-    mixing_prior : {"normal", None}, default="normal"
-        "normal": A is hidden, too, each of its columns with a normal prior whose scale is learnt.
-        None: maximum likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
-    init : {"auto", "pca", "fastica", "random"} or array (d, p), default="auto"
+    mixing_prior : {"normal", "sparse", "nonnegative", None} or Law, default="normal"
+        The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
+        zero or exponential; or any law of :mod:`noisyica.laws` (docs/laws.md). None: maximum
+        likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
+    init : {"auto", "pca", "fastica", "varimax", "random"} or array (d, p), default="auto"
         The mixing matrix to start from, or how to find one. "auto" is FastICA where it applies, or
         the best of several starts for priors with one scale per row. With more components than
         columns FastICA does not apply, and "auto" and "fastica" are random directions.
@@ -187,7 +189,7 @@ class NoisyICA(
         sampler: str = "gibbs",
         mean: str = "free",
         noise: str = "isotropic",
-        mixing_prior: str | None = "normal",
+        mixing_prior: Any = "normal",
         init: Any = "auto",
         n_init: int | str = "auto",
         n_draws: int | tuple[int, int] = 10,
@@ -316,7 +318,7 @@ class NoisyICA(
         if len(watch.runs) > 1:
             others = [run.state.estimate.A for i, run in enumerate(watch.runs) if i != best]
             learnt["stability_"] = similarity(learnt["mixing_"], [np.asarray(A) for A in others])
-        for name in ("reliability_", "stability_", "history_", "standard_errors_"):
+        for name in (*OPTIONAL, "mixing_prior_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is

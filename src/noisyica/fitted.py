@@ -28,7 +28,7 @@ class Fitted:
 
     algorithm: Any
     mean: str
-    mixing_prior: str | None
+    mixing_prior: Any
     transform_algorithm: str
     verbose: bool
     mixing_: np.ndarray
@@ -106,7 +106,7 @@ class Fitted:
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
-        hidden = self.mixing_prior == "normal" and algorithms.get(self.algorithm).stochastic
+        hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic
         parameters, rows, unit = in_standard_units(self.model_.parameters(), X)
         errors = standard_errors(
             parameters, rows[:], weight, self._free_mean, hidden, robust, verbose=bool(self.verbose)

@@ -24,8 +24,8 @@ from noisyica._jax.compiling import Compiled
 from noisyica._jax.precision import double_precision
 from noisyica._jax.xla import always
 from noisyica.engine.expansion import no_move
-from noisyica.engine.mixing import draw_mixing
 from noisyica.engine.mstep import mstep
+from noisyica.engine.regression import undo
 from noisyica.engine.runs import grouped
 from noisyica.engine.state import (
     MIXING,
@@ -90,23 +90,24 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
     # of E[A] over iterations is not turned by a single move, but the mean is solved from the
     # averages: when the coefficients shift, these shift with them. Where A is not hidden, it is
     # solved from the averages, too, and these move.
-    if plan.sample_mixing:
+    if plan.mixing is not None:
         new = rotate(new, move.W)
         if shifts:
             new, old = shift(new, move.shift), shift(old, move.shift)
-        mixing_key = jax.random.fold_in(key, MIXING)
-        A, mixing = draw_mixing(mixing_key, new, parameters, constants.total_weight, plan.free_mean)
+        moved = parameters._replace(A=undo(move.W, parameters.A))
+        mixing_key, count = jax.random.fold_in(key, MIXING), constants.total_weight
+        A, mixing = plan.mixing.draw(mixing_key, new, moved, count, plan.free_mean)
         new = new._replace(mixing=mixing)
     statistics: Statistics = jax.tree.map(lambda s, s_new: s + size * (s_new - s), old, new)
-    if not plan.sample_mixing:
+    if plan.mixing is None:
         statistics = rotate(statistics, move.W)
         statistics = shift(statistics, move.shift) if shifts else statistics
-    learnt = mstep(statistics, prior, plan.free_mean, plan.diagonal, constants.floor)
+    learnt = mstep(statistics, parameters, plan, constants.floor)
     if prior.smooth and algorithm.stochastic:
         # let A turn first: fitted to mixtures of components, a law looks normal
         early = t < constants.schedule.burn_in / 4
         learnt = learnt._replace(prior=choose(early, prior, learnt.prior))
-    if plan.sample_mixing:
+    if plan.mixing is not None:
         learnt = learnt._replace(A=A)
     after = State(
         t=t + 1,

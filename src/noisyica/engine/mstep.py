@@ -6,29 +6,27 @@ import jax
 import jax.numpy as jnp
 
 from noisyica.engine.regression import equations, least_squares, residual
+from noisyica.engine.state import Plan
 from noisyica.engine.statistics import Statistics
 from noisyica.posterior.parameters import Parameters
-from noisyica.priors import Prior
 
 Array = jax.Array
 
 
-def mstep(
-    statistics: Statistics, prior: Prior, free_mean: bool, diagonal: bool, floor: Array
-) -> Parameters:
+def mstep(statistics: Statistics, old: Parameters, plan: Plan, floor: Array) -> Parameters:
     """Return the parameters of maximum likelihood given the complete data's average statistics.
 
     They are A and the mean, by regression of x on beta, the noise variance (never below ``floor``,
-    which diagonal noise has for each column), and the prior's own parameters.
+    which diagonal noise has for each column), and the priors' own parameters.
     """
-    s = statistics
-    if s.mixing is None:
-        regression = equations(s, prior, free_mean)
+    s, prior = statistics, old.prior
+    if plan.mixing is None:
+        regression = equations(s, prior, plan.free_mean)
         A = least_squares(regression.covariance, regression.cross, jnp.diag(s.bb))
-        left, pull, tau2 = residual(A, regression), A @ s.b, None
+        left, pull, mixing = residual(A, regression), A @ s.b, None
     else:
-        A, tau2 = s.mixing.mean, jnp.maximum(s.mixing.square.mean(0), jnp.min(floor))
+        A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, floor)
         left, pull = s.mixing.residual, s.mixing.shift
-    mean = s.x - s.m - pull if free_mean else jnp.zeros_like(s.x)
-    sigma2 = jnp.maximum(left if diagonal else left.mean(), floor)
-    return Parameters(A, mean, sigma2, prior.mstep(s.prior), tau2)
+    mean = s.x - s.m - pull if plan.free_mean else jnp.zeros_like(s.x)
+    sigma2 = jnp.maximum(left if plan.diagonal else left.mean(), floor)
+    return Parameters(A, mean, sigma2, prior.mstep(s.prior), mixing)

@@ -47,7 +47,7 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
         explained[kept], total = explained_variance(*own_units, kept)
     order = kept[np.argsort(-explained[kept], kind="stable")]
     A, explained = np.asarray(A)[:, order], explained[order]
-    if prior.symmetric:
+    if prior.symmetric and (task.mixing is None or task.mixing.symmetric):
         peak = A[np.abs(A).argmax(0), np.arange(A.shape[1])]
         A = A * np.where(peak < 0, -1.0, 1.0)
     traces = {k: v for k, v in run.history.items() if k not in ("drift", "sketch")}
@@ -62,7 +62,20 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
         "n_iter_": int(run.state.t),
         "convergence_time_": convergence_time(run.history["sketch"]),
         "_record": Record(traces, to_numpy(run.state.parameters.prior), unit, len(A), order),
-    }
+    } | _of_hidden(run, task, order)
+
+
+def _of_hidden(run: Run, task: Task, order: np.ndarray) -> dict[str, Any]:
+    """Return what is known of a hidden A beside its posterior mean, as attributes."""
+    mixing, prior = to_numpy(run.state.statistics.mixing), task.plan.mixing
+    if prior is None:
+        return {}
+    variance = np.maximum(mixing.square - np.square(mixing.mean), 0.0)
+    of_entries = {"components_std_": np.sqrt(variance) * task.rows.unit}
+    if mixing.on is not None:
+        of_entries["components_probability_"] = mixing.on
+    learnt = prior.learnt(run.state.parameters, task.rows.unit, order)
+    return {"mixing_prior_": learnt} | {name: x[:, order].T for name, x in of_entries.items()}
 
 
 def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from noisyica.engine.statistics import Statistics
 from noisyica.priors import Prior
@@ -50,11 +51,20 @@ def least_squares(covariance: Array, cross: Array, size: Array) -> Array:
     """Return cross @ covariance^-1, the covariance with a small ridge on its diagonal.
 
     Few rows leave the covariance singular. The ridge is as large as the rounding error of float32
-    sums of ``size`` (p,).
+    sums of ``size`` (p,), and larger where that is not enough.
     """
     # the inverse of a small matrix, then XLA's product: LAPACK's solver for many right sides starts
     # threads of its own
-    return cross @ _inverse(covariance + jnp.diag(1e-6 * size + 1e-300))
+    ridge = jnp.diag(size + 1e-300)
+    inverse = _inverse(covariance + 1e-6 * ridge)
+    # many components of few rows: their rounding errors together may exceed the ridge
+    failed = ~jnp.isfinite(inverse).all()
+    return cross @ lax.cond(failed, lambda: _inverse(covariance + 1e-3 * ridge), lambda: inverse)
+
+
+def undo(W: Array, A: Array) -> Array:
+    """Return A W^-1: the mixing matrix after the coefficients moved by W."""
+    return A @ _general_inverse(W)
 
 
 # Several runs at once make batches of matrices. On XLA:CPU two batched calls of LAPACK at the same
@@ -65,6 +75,11 @@ def least_squares(covariance: Array, cross: Array, size: Array) -> Array:
 @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
 def _inverse(matrix: Array) -> Array:
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(matrix), jnp.eye(len(matrix)))
+
+
+@jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
+def _general_inverse(matrix: Array) -> Array:
+    return jnp.linalg.inv(matrix)
 
 
 @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]

@@ -105,7 +105,7 @@ def gain(task: Task, run: Run) -> float:
     If only some rows are looked at, one standard error is subtracted. If there is no fast way to
     the likelihood, the gain is infinite.
     """
-    learnt: Any = cast(to_numpy(run.state.estimate)._replace(tau2=None), float)
+    learnt: Any = cast(to_numpy(run.state.estimate)._replace(mixing=None), float)
     A, prior, rows = learnt.A, learnt.prior, task.scored
     method = choose_method(prior, task.p, rows, "auto", SCORED_STATES)
     if method == "annealed":

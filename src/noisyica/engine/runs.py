@@ -10,7 +10,6 @@ import numpy as np
 
 from noisyica._jax.arrays import to_numpy, zeros_like_shapes
 from noisyica.engine.expansion import no_move
-from noisyica.engine.mixing import draw_mixing
 from noisyica.engine.state import Chain, Constants, Plan, RestartPoint, Run, State, drift
 from noisyica.engine.statistics import Statistics, collect
 from noisyica.engine.sweepers import InMemory
@@ -25,9 +24,9 @@ def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constant
     d, p = parameters.A.shape
     parameters = to_numpy(parameters)
     chains = InMemory(blocks).first_chains(plan, parameters)
-    if plan.sample_mixing:
-        tau2 = np.square(parameters.A).mean(0) + np.min(constants.floor)
-        parameters = parameters._replace(tau2=tau2)
+    if plan.mixing is not None:
+        mixing = plan.mixing.begin(parameters, constants.floor)
+        parameters = parameters._replace(mixing=mixing)
     if plan.diagonal:
         noise: Any = np.broadcast_to(parameters.sigma2, (d,))
         parameters = parameters._replace(sigma2=noise)
@@ -53,9 +52,9 @@ def _statistics_and_drift(
     """Return statistics as iterations make them. It is only asked for shapes, and never run."""
     block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
     statistics = collect(parameters.prior, chain.latent, block)
-    if plan.sample_mixing:
+    if plan.mixing is not None:
         count = jnp.ones(())
-        draw = draw_mixing(jax.random.key(0), statistics, parameters, count, plan.free_mean)
+        draw = plan.mixing.draw(jax.random.key(0), statistics, parameters, count, plan.free_mean)
         statistics = statistics._replace(mixing=draw[1])
     return statistics, drift(statistics, parameters, plan.free_mean)
 

@@ -23,8 +23,10 @@ ARRAYS = (
     "n_features_in_",
 )
 """The attributes of an estimator that every file has."""
-OPTIONAL = ("reliability_", "stability_")
+OPTIONAL = ("reliability_", "stability_", "components_std_", "components_probability_")
 """The attributes that only some fits leave."""
+PRIORS = {"first_prior": "_first_prior", "mixing_prior": "mixing_prior_"}
+"""Further priors that some fits leave: their names in files, and as attributes."""
 
 
 def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -44,8 +46,9 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     if init is not None:
         arrays["init"] = init
     description = {"settings": settings, "prior_": priors.to_plain(estimator.prior_)}
-    if hasattr(estimator, "_first_prior"):
-        description["first_prior"] = priors.to_plain(estimator._first_prior)
+    for key, name in PRIORS.items():
+        if hasattr(estimator, name):
+            description[key] = priors.to_plain(getattr(estimator, name))
     return arrays, description
 
 
@@ -61,8 +64,9 @@ def unpack(
         name: arrays[name] if arrays[name].ndim else arrays[name].item() for name in ARRAYS
     }
     attributes["prior_"] = to_numpy(priors.from_plain(description["prior_"]))
-    if "first_prior" in description:
-        attributes["_first_prior"] = to_numpy(priors.from_plain(description["first_prior"]))
+    for key, name in PRIORS.items():
+        if key in description:
+            attributes[name] = to_numpy(priors.from_plain(description[key]))
     attributes["mixing_"] = attributes["components_"].T
     attributes["history_"] = _named(arrays, "history_")
     errors = _named(arrays, "error_")
@@ -82,6 +86,8 @@ def _check_shapes(attributes: dict[str, Any]) -> None:
     expected = {
         "explained_variance_": (p,),
         "explained_variance_ratio_": (p,),
+        "components_std_": (p, d),
+        "components_probability_": (p, d),
         "feature_names_in_": (d,),
     }
     for name, shape in expected.items():

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from noisyica import priors
-from noisyica.engine import algorithms
+from noisyica.engine import algorithms, mixing
+from noisyica.laws import Law
 from noisyica.rows import starts
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sampler": algorithms.SAMPLERS,
     "mean": ("free", "zero", "shift", "offset"),
-    "mixing_prior": ("normal", None),
     "noise": ("isotropic", "diagonal"),
     "dtype": ("float32", "float64"),
     "transform_algorithm": ("mean", "map"),
@@ -36,7 +36,7 @@ class Settings(Protocol):
     sampler: str
     mean: str
     noise: str
-    mixing_prior: str | None
+    mixing_prior: Any
     init: Any
     n_init: Any
     n_draws: Any
@@ -76,6 +76,7 @@ def check_settings(settings: Any) -> None:
             f"{draws!r}."
         )
     priors.get(settings.prior)
+    mixing.check(settings.mixing_prior)
     if isinstance(settings.init, str) and settings.init not in starts.METHODS:
         names = ", ".join(repr(m) for m in starts.METHODS)
         raise ValueError(
@@ -148,6 +149,8 @@ def plain_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | Non
     init = None if isinstance(plain["init"], str) else np.asarray(plain.pop("init"), float)
     if not isinstance(plain["prior"], str):
         plain["prior"] = priors.to_plain(priors.get(plain["prior"]))
+    if isinstance(plain["mixing_prior"], Law):
+        plain["mixing_prior"] = priors.to_plain(priors.Independent(plain["mixing_prior"]))
     if not isinstance(plain["algorithm"], str):
         algorithm = plain["algorithm"]
         plain["algorithm"] = {"name": algorithm.name, **dataclasses.asdict(algorithm)}
@@ -165,6 +168,8 @@ def from_plain_settings(plain: dict[str, Any], init: np.ndarray | None) -> dict[
     settings = dict(plain)
     if isinstance(settings["prior"], dict):
         settings["prior"] = priors.from_plain(settings["prior"])
+    if isinstance(settings["mixing_prior"], dict):
+        settings["mixing_prior"] = priors.from_plain(settings["mixing_prior"]).law_of(0)
     if isinstance(settings["algorithm"], dict):
         fields = dict(settings["algorithm"])
         settings["algorithm"] = algorithms.from_fields(fields.pop("name"), fields)

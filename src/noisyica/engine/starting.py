@@ -55,13 +55,18 @@ def own_starts(task: Task) -> list[Parameters]:
     Where FastICA does not converge soon it would take longer than the run that begins there.
     """
     short = {"fastica": "short fastica"}
-    return [_start(task, short.get(method, method)) for method in task.prior.starts]
+    return [_start(task, short.get(method, method)) for method in _methods(task)]
+
+
+def _methods(task: Task) -> tuple[str, ...]:
+    """Return the names of the starts that suit the priors of the coefficients and of A."""
+    return task.prior.starts + (() if task.plan.mixing is None else task.plan.mixing.starts)
 
 
 def _candidates(settings: Settings, task: Task) -> list[Parameters]:
     """Return the starts that ``init`` stands for, among which to choose."""
     if isinstance(settings.init, str):
-        methods = task.prior.starts if settings.init == "auto" else (settings.init,)
+        methods = _methods(task) if settings.init == "auto" else (settings.init,)
         return [_start(task, method) for method in methods]
     A = check_array(settings.init, dtype=np.float64, input_name="init") / task.rows.unit
     shape = (task.rows.d, task.p)
@@ -81,6 +86,8 @@ def _start(task: Task, method: str) -> Parameters:
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         A, noise = starts.start(task.sample / size, task.p, task.prior, method, task.rng)
     A, noise = A * np.reshape(size, (-1, 1)), noise * np.square(size)
+    if task.mixing is not None and task.prior.symmetric and not task.mixing.symmetric:
+        A = A * np.where((A**3).sum(0) * task.mixing.mean() < 0, -1.0, 1.0)
     noise = np.maximum(noise, task.constants.floor)
     return task.zeros._replace(A=A, sigma2=np.asarray(noise, float))  # type: ignore[arg-type]
 
@@ -107,7 +114,7 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
             A = starts.extended(task.sample - mean, A, p, np.sqrt(prior.variance()))
         # otherwise some components would have parameters of their own, and others not
         keep = keep and learnt.n_parameters == prior.n_parameters
-    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior)
+    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior, task.mixing)
     return [cast(Parameters(*values), float)]
 
 

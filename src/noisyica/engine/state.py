@@ -17,6 +17,7 @@ from noisyica.rows.block import Block
 
 if TYPE_CHECKING:
     from noisyica.engine.algorithms.base import Algorithm
+    from noisyica.engine.mixing import MixingPrior
 
 Array = jax.Array
 
@@ -26,7 +27,7 @@ class Plan(NamedTuple):
 
     algorithm: Algorithm
     free_mean: bool  # whether the mean is learnt
-    sample_mixing: bool  # whether A is hidden and drawn
+    mixing: MixingPrior | None  # the prior of A, where A is hidden and drawn
     diagonal: bool  # whether each column of x has a noise variance of its own
     truncate: bool  # whether statistics are truncated on random boundaries
     dtype: str  # of the sampler

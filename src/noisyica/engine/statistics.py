@@ -25,6 +25,8 @@ class Mixing(NamedTuple):
     square: Array  # (d, p)  E[A^2], entry by entry
     shift: Array  # (d,)    E[A] [beta]
     residual: Array  # (d,)    E[(x - mean - A beta)^2]
+    law: Any = ()  # the statistics of the entries' law, summed over each column
+    on: Any = None  # (d, p)  P(an entry is not at an atom), where the law has atoms
 
 
 class Statistics(NamedTuple):

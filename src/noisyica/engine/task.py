@@ -13,7 +13,7 @@ from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import key_of
-from noisyica.engine import algorithms
+from noisyica.engine import algorithms, mixing
 from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule
 from noisyica.posterior.evidence import choose_method, log_likelihood
@@ -67,6 +67,7 @@ class Task(NamedTuple):
     p: int
     with_own_noise: int | None  # how many components there would be with diagonal noise, if fewer
     plan: Plan
+    mixing: Any  # what is to be learnt of the prior of A's entries, if these have a law
     constants: Constants
     key: jax.Array
     rng: np.random.RandomState
@@ -74,18 +75,21 @@ class Task(NamedTuple):
     @property
     def zeros(self) -> Parameters:
         """Parameters of the right shapes: A and the mean are zero, the noise variance is 1."""
-        values: Any = (np.zeros((self.rows.d, self.p)), np.zeros(self.rows.d), 1.0, self.prior)
+        A, mean = np.zeros((self.rows.d, self.p)), np.zeros(self.rows.d)
+        values: Any = (A, mean, 1.0, self.prior, self.mixing)
         return cast(Parameters(*values), float)
 
     def score(self, parameters: Parameters) -> float:
         """Return the mean log likelihood of the rows ``scored``, up to a constant."""
         if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):
             return -np.inf  # learning broke down
-        parameters = cast(to_numpy(parameters)._replace(tau2=None), float)
+        of_mixing = 0.0 if self.plan.mixing is None else self.plan.mixing.log_density(parameters)
+        parameters = cast(to_numpy(parameters)._replace(mixing=None), float)
         method = choose_method(self.prior, self.p, self.scored, "auto", SCORED_STATES)
         particles = SCORED_PARTICLES.get(method)
         options: Any = {"n_particles": particles, "seed": _SCORE_SEED, "rounds": 0}
-        return float(log_likelihood(parameters, self.scored, method, **options)[0].mean())
+        value = float(log_likelihood(parameters, self.scored, method, **options)[0].mean())
+        return value + of_mixing / float(self.constants.total_weight)
 
     def part(self, numbers: np.ndarray) -> tuple[Block, float]:
         """Return blocks with some of the rows only, and the share of the total weight these have.
@@ -150,6 +154,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         p=p,
         with_own_noise=found.own_noise,
         plan=plan,
+        mixing=mixing.first_parameters(settings.mixing_prior, p) if plan.mixing else None,
         constants=_constants(settings, plan, rows, _least_noise(plan, p, rows, summary, blocks)),
         key=key,
         rng=rng,
@@ -181,7 +186,7 @@ def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
         algorithm=algorithm,
         free_mean=free_mean,
         # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
-        sample_mixing=settings.mixing_prior == "normal" and algorithm.stochastic,
+        mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
         diagonal=settings.noise == "diagonal",
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,

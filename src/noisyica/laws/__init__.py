@@ -27,6 +27,7 @@ A new law needs a log density only: see :class:`Law`.
                         random scales, :class:`ScaleMixture`; :class:`Tabulated` is what files hold
                         of the first
 ``shift``               a law moved: :class:`Shift`, and :class:`Located`, whose location is learnt
+``scale``               a law stretched, for entries of the mixing matrix: :class:`Scaled`
 ``mixtures``            weights that are learnt: :class:`Mixture`
 ``symmetric_normals``   mixtures of normals in pairs: :class:`SymmetricNormals`
 ======================  ===========================================================================
@@ -48,6 +49,7 @@ from noisyica.laws.exponential_normal import ExponentialNormal
 from noisyica.laws.logistic import Logistic
 from noisyica.laws.mixtures import Mixture, keep_inside
 from noisyica.laws.numerical import LogDensity, ScaleMixture, Tabulated
+from noisyica.laws.scale import Scaled
 from noisyica.laws.shift import FIRST_LOCATION, Located, Shift
 from noisyica.laws.symmetric_normals import SymmetricNormals
 
@@ -68,6 +70,7 @@ __all__ = [
     "Normal",
     "Piece",
     "ScaleMixture",
+    "Scaled",
     "Shift",
     "SymmetricNormals",
     "Tabulated",

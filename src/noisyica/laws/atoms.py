@@ -166,6 +166,7 @@ class Exponential(Law):
     scale: ArrayLike = 1.0
     n_uniforms: ClassVar[int] = 1
     smooth: ClassVar[bool] = False
+    scale_power: ClassVar[float] = 1.0
 
     def log_density(self, t: ArrayLike) -> Array:
         t = jnp.asarray(t)
@@ -207,6 +208,7 @@ class Laplace(Law):
 
     scale: ArrayLike = 1.0
     n_uniforms: ClassVar[int] = 2
+    scale_power: ClassVar[float] = 1.0
 
     def log_density(self, t: ArrayLike) -> Array:
         return -jnp.abs(jnp.asarray(t)) / self.scale - jnp.log(2 * self.scale)

@@ -130,6 +130,8 @@ class Law:
     peak, and a density on the whole line."""
     compiles_fast: ClassVar[bool] = False
     """Whether the kernels are so simple that they run as fast when they are compiled fast."""
+    scale_power: ClassVar[float] = 2.0
+    """The k for which the mean of |t|^k tells the scale (:class:`noisyica.laws.Scaled`)."""
 
     # Which uniform of a draw a mixture may use before, to choose between this law and its atoms.
     _shared_uniform: ClassVar[int] = 0

@@ -73,6 +73,10 @@ class Mixture(Law):
         return all(x.compiles_fast for x in self.laws)
 
     @property
+    def scale_power(self) -> float:  # type: ignore[override]
+        return max(x.scale_power for x in self.laws if not isinstance(x, Dirac))
+
+    @property
     def location(self) -> ArrayLike | None:
         return None if self._slab is None else self.laws[self._slab].location
 

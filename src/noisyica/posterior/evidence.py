@@ -183,16 +183,19 @@ def _exact(parameters: Parameters, X: np.ndarray, verbose: bool) -> np.ndarray:
 def log_mean_exp(log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the log of the mean of weights (m, n), its standard error, and their effective number.
 
-    The log is corrected for its bias.
+    The log is corrected for its bias. Weights that are not numbers, since a model is at the border
+    of what can be computed, count for nothing; where all are so, the log is minus infinity.
     """
     m = len(log_weights)
+    log_weights = np.where(np.isfinite(log_weights), log_weights, -np.inf)
     top = log_weights.max(0)
     weights = np.exp(log_weights - np.where(np.isfinite(top), top, 0.0))
     mean = weights.mean(0)
-    effective = m * mean**2 / np.square(weights).mean(0)
+    known = np.where(mean > 0, mean, 1.0)
+    effective = m * mean**2 / np.where(mean > 0, np.square(weights).mean(0), 1.0)
     # the squared standard error of the mean, relative to it
-    relative = weights.var(0, ddof=1) / m / mean**2 if m > 1 else np.zeros_like(mean)
-    return top + np.log(mean) + 0.5 * relative, np.sqrt(relative), effective
+    relative = weights.var(0, ddof=1) / m / known**2 if m > 1 else np.zeros_like(mean)
+    return top + np.log(known) + 0.5 * relative, np.sqrt(relative), effective
 
 
 # --------------------------------------------------------------------------------------- weights

@@ -23,7 +23,7 @@ class Parameters(NamedTuple):
     mean: Array  # (d,)
     sigma2: Array  # () or, for diagonal noise, (d,)
     prior: Prior
-    tau2: Any = None  # (p,) variance of the entries of each column, where A is hidden
+    mixing: Any = None  # what is learnt of the prior of A, where A is hidden
 
 
 def channel(parameters: Parameters, x: Array) -> Channel:

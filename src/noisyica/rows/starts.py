@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 from noisyica.priors import Prior
 from noisyica.rows.source import Rows
 
-METHODS = ("auto", "pca", "fastica", "random")
-"""Starts by name; "auto" tries those that the prior proposes (``Prior.starts``), for the best."""
+METHODS = ("auto", "pca", "fastica", "varimax", "random")
+"""Starts by name; "auto" tries those that the priors propose (``Prior.starts``), for the best."""
 MAX_ROWS = 20_000
 """The maximum number of rows that starts are made from: they need not be exact."""
 MAX_COLUMNS = 4096
@@ -147,6 +147,10 @@ def _columns_by_method(
         return columns[:, :0]
     if method == "pca" or count <= 1:
         return columns
+    if method == "varimax":
+        noise = variances[count : X.shape[1]].mean() if X.shape[1] > count else 0.0
+        signal = np.sqrt(np.maximum(variances[:count] - noise, 1e-3 * variances[:count]))
+        return columns @ _varimax(directions[:, :count] * signal)
     scores = X @ directions[:, :count] / np.sqrt(variances[:count])
     return columns @ _FINDERS[method](scores, rng)
 
@@ -282,6 +286,24 @@ def _dense_directions(scores: np.ndarray, rng: np.random.RandomState) -> np.ndar
         centres.append(centre / np.linalg.norm(centre))
         density = np.where(cosine[i] > 0.9, 0.0, density)
     return np.array(centres).T
+
+
+def _varimax(loadings: np.ndarray, max_iter: int = 500) -> np.ndarray:
+    """Return the rotation that makes the squares of loadings (d, k) vary most, column by column.
+
+    (Kaiser, The varimax criterion for analytic rotation in factor analysis, 1958.) Components whose
+    entries are mostly zero are found by it, whatever their coefficients.
+    """
+    rotation, last = np.eye(loadings.shape[1]), 0.0
+    for _ in range(max_iter):
+        turned = loadings @ rotation
+        gradient = loadings.T @ (turned**3 - turned * np.square(turned).mean(0))
+        left, values, right = np.linalg.svd(gradient)
+        rotation = left @ right
+        if values.sum() <= last * (1 + 1e-8):
+            break
+        last = values.sum()
+    return rotation
 
 
 def _any_rotation(scores: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

@@ -93,12 +93,13 @@ class StochasticEM(Algorithm):
             return no_move(p)
         expansion = prior.expansion_from_sums(expansion)
         shift = location_step(expansion, step) if self.shifts(plan, prior) else jnp.zeros(p)
-        pull = jnp.zeros((p, p))
-        if plan.sample_mixing:
+        pull, curvature, smooth = jnp.zeros((p, p)), jnp.zeros((p, p)), prior.smooth
+        if plan.mixing is not None:
             # without a force the draws of A would wander about where their average is sought
             step = jnp.maximum(step, LEAST_STEP)
-            pull = parameters.A.T @ parameters.A / (constants.total_weight * parameters.tau2)
-        if prior.smooth:
+            pull, curvature = plan.mixing.pull(parameters, constants.total_weight)
+            smooth = smooth and plan.mixing.smooth
+        if smooth:
             rotation = jnp.minimum(step, 0.4)
         elif self.sampler == "metropolis":
             # zeros that a rotation destroys would stay destroyed where the next proposal is refused
@@ -106,7 +107,7 @@ class StochasticEM(Algorithm):
         else:
             rotation = constants.schedule.coarse_rotation(state.t)
         squares = jnp.diag(statistics.bb)
-        W = newton_rotation(expansion, pull, squares, step, rotation)
+        W = newton_rotation(expansion, (pull, curvature), squares, step, rotation)
         if prior.single_scale:  # signs cannot turn: all coefficients of a row move with its scale
             W = jnp.diag(W).mean() * jnp.eye(p)
         return Move(W, shift)
