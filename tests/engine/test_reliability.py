@@ -83,7 +83,7 @@ def test_the_gain_is_that_over_normal_coefficients(monkeypatch, mean):
     gains = []
 
     def note(task, run, A, verbose):
-        gains.append(subject.gain(task, run))
+        gains.append(subject.gain(task, run, verbose))
         return np.ones(A.shape[1])
 
     monkeypatch.setattr("noisyica.estimator.reliability", note)
@@ -104,7 +104,7 @@ def test_the_gain_of_some_rows_has_an_error(monkeypatch):
     def note(task, run, A, verbose):
         half = task.scored[:256]
         gains.extend(
-            subject.gain(task._replace(scored=rows), run)
+            subject.gain(task._replace(scored=rows), run, verbose)
             for rows in (np.concatenate([half, half]), half)
         )
         return np.ones(A.shape[1])

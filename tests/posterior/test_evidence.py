@@ -290,6 +290,25 @@ def test_posterior_means_are_exact_where_states_are_few():
     assert np.square(z).mean() < 1.6
 
 
+def test_many_components_make_small_blocks(monkeypatch):
+    """So that progress is seen: 512 rows of 60 components take half a minute."""
+    sizes, inner = [], chains.block_size
+
+    def note(*options):
+        sizes.append(inner(*options))
+        return sizes[-1]
+
+    monkeypatch.setattr(chains, "block_size", note)
+    model = uneven(12, 16, "lap", ratio=1.0)
+    X, _ = model.sample(300, random_state=1)
+    before = model.log_likelihood(X, n_particles=2)
+    monkeypatch.setitem(evidence.NUMBERS_AT_A_TIME, jax.default_backend(), 300 * 2 * 12**3)
+    after = model.log_likelihood(X, n_particles=2)
+    assert sizes[0] == 512
+    assert sizes[-3:] == [128, 128, 128]
+    np.testing.assert_allclose(after, before, rtol=1e-12)
+
+
 def test_rows_in_which_the_guide_is_wrong(monkeypatch):
     """Signs that the guides call next to impossible have most of the probability of one row here.
 

@@ -81,11 +81,19 @@ class Task(NamedTuple):
         """Return the mean log likelihood of the rows ``scored``, up to a constant."""
         if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):
             return -np.inf  # learning broke down
-        parameters = cast(to_numpy(parameters)._replace(tau2=None), float)
-        method = choose_method(self.prior, self.p, self.scored, "auto", SCORED_STATES)
-        particles = SCORED_PARTICLES.get(method)
-        options: Any = {"n_particles": particles, "seed": _SCORE_SEED, "rounds": 0}
-        return float(log_likelihood(parameters, self.scored, method, **options)[0].mean())
+        particles = SCORED_PARTICLES.get(self.scoring_method(self.prior))
+        values = self.log_likelihood(parameters, n_particles=particles, seed=_SCORE_SEED)
+        return float(values.mean())
+
+    def scoring_method(self, prior: Prior) -> str:
+        """Return by which method the likelihood of the rows ``scored`` is computed."""
+        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES)
+
+    def log_likelihood(self, parameters: Parameters, **options: Any) -> np.ndarray:
+        """Return log p(x) of each of the rows ``scored``, with options of the likelihood."""
+        method = self.scoring_method(parameters.prior)
+        parameters = on_host(parameters)
+        return log_likelihood(parameters, self.scored, method, rounds=0, **options)[0]
 
     def part(self, numbers: np.ndarray) -> tuple[Block, float]:
         """Return blocks with some of the rows only, and the share of the total weight these have.
@@ -111,6 +119,11 @@ class Task(NamedTuple):
         converted = in_units(parameters, 1 / self.rows.unit)
         mean: Any = self.rows.centre + converted.mean
         return converted._replace(mean=mean)
+
+
+def on_host(parameters: Parameters) -> Parameters:
+    """Return the parameters as the likelihood takes them: in NumPy's double precision."""
+    return cast(to_numpy(parameters)._replace(tau2=None), float)
 
 
 # the seed that Model.log_likelihood makes of its random_state=0
