@@ -177,6 +177,19 @@ def doubtful(values: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~(values >= DOUBTFUL))
 
 
+def warning(values: np.ndarray) -> str:
+    """Return what to warn of with these reliabilities, or nothing if no component is doubtful."""
+    poor = doubtful(values)
+    if not poor.size:
+        return ""
+    return (
+        f"{poor.size} of {len(values)} components are doubtful ({listed(poor)}): other rows would "
+        f"probably show others (reliability_ is below {DOUBTFUL:g}), as half of the rows do, or "
+        "coefficients are nearly normal. More rows, fewer components or another prior may help; "
+        "n_init=1 leaves this check out."
+    )
+
+
 def listed(numbers: np.ndarray) -> str:
     """Return the numbers as a text, the first ten of them at most."""
     return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
