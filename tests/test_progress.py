@@ -1,5 +1,7 @@
 """Progress on a terminal: who shows it, and that ``verbose=False`` is silent."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,15 @@ def test_estimators(terminal, X, verbose):
         use()
         shown[name] = "noisyica" in terminal()
     assert shown == dict.fromkeys(uses, verbose)
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_the_likelihood_that_reliability_looks_at(terminal, X, verbose):
+    settings = {"prior": "lap", "max_iter": 201, "tol": 0, "random_state": 0, "verbose": verbose}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*components are doubtful", UserWarning)
+        NoisyICA(2, **settings).fit(X)
+    assert ("noisyica rows" in terminal()) == verbose
 
 
 def test_short_work_shows_nothing(terminal, monkeypatch):

@@ -21,9 +21,9 @@ from noisyica.engine import outcome
 from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.checkpoint import Checkpoint, identity
 from noisyica.engine.convergence import similarity
-from noisyica.engine.doubts import doubts
+from noisyica.engine.doubts import doubts, in_cross_validation
 from noisyica.engine.loop import learn
-from noisyica.engine.reliability import DOUBTFUL, SHORTEST_FIT, doubtful, listed, reliability
+from noisyica.engine.reliability import SHORTEST_FIT, reliability, warning
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
 from noisyica.engine.saving import OPTIONAL
@@ -325,18 +325,14 @@ class NoisyICA(
         return watch.runs[best]
 
     def _warn_of_doubtful(self) -> None:
-        """Warn of components that the rows hardly determine, unless the fit was cut short."""
-        poor = doubtful(self.reliability_)
-        if not poor.size or not (self.converged_ or self.n_iter_ == self.max_iter):
-            return
-        warnings.warn(
-            f"{poor.size} of {len(self.reliability_)} components are doubtful ({listed(poor)}): "
-            f"other rows would probably show others (reliability_ is below {DOUBTFUL:g}), as half "
-            "of the rows do, or coefficients are nearly normal. More rows, fewer components or "
-            "another prior may help; n_init=1 leaves this check out.",
-            UserWarning,
-            stacklevel=7,
-        )
+        """Warn of components that the rows hardly determine.
+
+        There is no warning of a fit that was cut short, or is only there to be scored.
+        """
+        text = warning(self.reliability_)
+        ended = self.converged_ or self.n_iter_ == self.max_iter
+        if text and ended and not in_cross_validation():
+            warnings.warn(text, UserWarning, stacklevel=7)
 
     def _raise_or_warn(self, interrupted: bool, stops_by_itself: bool, said: list[str]) -> None:
         """Raise KeyboardInterrupt if the fit was interrupted; warn of what is doubtful about it."""

@@ -22,7 +22,7 @@ def plan_of(algorithm=None, **choices):
     """Return a plan of maximum likelihood in double precision, but for what is chosen otherwise."""
     usual = {
         "free_mean": True,
-        "sample_mixing": False,
+        "mixing": None,
         "diagonal": False,
         "truncate": False,
         "dtype": "float64",

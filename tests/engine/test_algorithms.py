@@ -9,6 +9,7 @@ from noisyica import priors
 from noisyica.engine import algorithms
 from noisyica.engine.algorithms import ExactEM, ModeEM, MonteCarloEM, Saem, StochasticEM
 from noisyica.engine.expansion import LEAST_STEP, location_step, newton_rotation
+from noisyica.engine.mixing import NormalColumns
 from noisyica.engine.state import Schedule
 from noisyica.engine.sweepers import InMemory
 from noisyica.posterior import enumeration
@@ -107,7 +108,7 @@ def test_rotations_of_sparse_laws_fade_out_during_burn_in():
 
 @pytest.mark.parametrize("prior", ["te", "teoff"])
 def test_rows_with_one_scale_move_as_a_whole(prior):
-    W = decided(Saem(), prior, t=0, sample_mixing=True)[0].W
+    W = decided(Saem(), prior, t=0, mixing=NormalColumns())[0].W
     np.testing.assert_array_equal(W, W[0, 0] * np.eye(P))
     assert abs(W[0, 0] - 1) > 1e-4
 
@@ -121,8 +122,8 @@ def test_a_hidden_mixing_matrix_pulls_and_keeps_a_least_step():
     tiny = 1e-6
     free = decided(Saem(), t=100, step=tiny)[0]
     np.testing.assert_allclose(free.W, np.eye(P), atol=1e-5)
-    move, state, averages = decided(Saem(), t=100, step=tiny, sample_mixing=True)
-    A, tau2 = state.parameters.A, state.parameters.tau2
+    move, state, averages = decided(Saem(), t=100, step=tiny, mixing=NormalColumns())
+    A, tau2 = state.parameters.A, state.parameters.mixing
     pull = A.T @ A / (constants_of().total_weight * tau2)
     expansion = state.parameters.prior.expansion_from_sums(averages.expansion)
     squares = jnp.diag(averages.statistics.bb)

@@ -7,7 +7,7 @@ import pytest
 
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
-from noisyica.engine.mixing import draw_mixing
+from noisyica.engine.mixing import NormalColumns
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import Parameters
 from tests.blocks import block_of
@@ -44,7 +44,7 @@ def test_conditional_of_the_mixing_matrix(diagonal):
     parameters = Parameters(jnp.zeros((d, p)), jnp.zeros(d), sigma2, prior, jnp.asarray(tau2))
     keys = jax.random.split(jax.random.key(0), 4000)
     draws, mixing = jax.vmap(
-        lambda key: draw_mixing(key, statistics, parameters, jnp.asarray(float(n)), True)
+        lambda key: NormalColumns().draw(key, statistics, parameters, jnp.asarray(float(n)), True)
     )(keys)
     centred_beta, centred = beta - beta.mean(0), X - X.mean(0)
     for i in range(d):

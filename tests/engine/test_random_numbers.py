@@ -8,6 +8,7 @@ from scipy.stats import norm, truncnorm
 from noisyica import laws, priors
 from noisyica.engine.algorithms import MonteCarloEM, Saem
 from noisyica.engine.loop import step
+from noisyica.engine.mixing import NormalColumns
 from noisyica.engine.state import Schedule
 from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.parameters import channel, fitted
@@ -27,7 +28,7 @@ def noise_of_mixing(state):
 
 def taken(algorithm, prior, missing, schedule=None):
     """Return rows, and states and chains before and after one iteration with a hidden A, (d, 1)."""
-    plan = plan_of(algorithm, sample_mixing=True)
+    plan = plan_of(algorithm, mixing=NormalColumns())
     constants = constants_of(N, schedule)
     parameters = parameters_of(prior, d=D, p=1)
     X = rows_of(parameters, N)

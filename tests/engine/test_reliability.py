@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, spearmanr
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
 
 from noisyica import Model, NoisyICA, laws, priors
 from noisyica._jax.precision import double_precision
@@ -52,6 +54,20 @@ def test_a_rotation_that_nothing_determines_is_doubtful_even_where_starts_agree(
     assert [int(j) for j in named.split(",")] == poor.tolist()
 
 
+def test_a_search_warns_once_of_the_fit_that_it_keeps():
+    """Of each fit before, the score is all that is kept."""
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    ica = NoisyICA(2, prior="log", max_iter=201, tol=0, random_state=0)
+    search = GridSearchCV(make_pipeline(ica), {"noisyica__mean": ["free", "shift"]}, cv=2)
+    with pytest.warns(UserWarning, match="components are doubtful") as told:
+        search.fit(X)
+    assert len(told) == 1
+    best = search.best_estimator_[0]
+    assert subject.warning(best.reliability_) == str(told[0].message)
+    kept = cross_validate(ica, X, cv=2, return_estimator=True)["estimator"]  # without a warning
+    assert all(subject.warning(fit.reliability_) for fit in kept)
+
+
 @pytest.mark.slow
 def test_the_stated_reliability_predicts_the_true_cosine():
     """The thirty kinds of data of benchmarks/reliability.py, from well to hardly determined."""
@@ -83,7 +99,7 @@ def test_the_gain_is_that_over_normal_coefficients(monkeypatch, mean):
     gains = []
 
     def note(task, run, A, verbose):
-        gains.append(subject.gain(task, run))
+        gains.append(subject.gain(task, run, verbose))
         return np.ones(A.shape[1])
 
     monkeypatch.setattr("noisyica.estimator.reliability", note)
@@ -104,7 +120,7 @@ def test_the_gain_of_some_rows_has_an_error(monkeypatch):
     def note(task, run, A, verbose):
         half = task.scored[:256]
         gains.extend(
-            subject.gain(task._replace(scored=rows), run)
+            subject.gain(task._replace(scored=rows), run, verbose)
             for rows in (np.concatenate([half, half]), half)
         )
         return np.ones(A.shape[1])

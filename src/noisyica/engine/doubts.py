@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -77,3 +79,18 @@ def _columns(which: np.ndarray, names: Any) -> str:
     named = [str(i) if names is None else repr(str(names[i])) for i in numbers[:NAMED]]
     more = "" if numbers.size <= NAMED else f" and {numbers.size - NAMED} more"
     return f"{numbers.size} of {which.size} columns ({', '.join(named)}{more})"
+
+
+def in_cross_validation() -> bool:
+    """Return whether one of scikit-learn's searches or cross-validations called this fit.
+
+    They fit many times, only to score what was learnt, and Python does not merge equal warnings
+    there. The best settings of a search are fitted once more at its end, and that fit is kept: it
+    does not count as one of these.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
+            return True
+        frame = frame.f_back
+    return False

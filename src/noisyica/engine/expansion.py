@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from noisyica.priors import Expansion
 
@@ -54,18 +55,19 @@ def no_move(p: int) -> Move:
 
 def newton_rotation(
     expansion: Expansion,
-    of_mixing: tuple[Array, Array],
+    pull: Array,
     squares: Array,
     step: Array,
     rotation: Array,
+    of_mixing: ArrayLike = 0.0,
 ) -> Array:
     """Return the matrix W of beta -> W beta: one damped step of relative Newton on the draws.
 
-    ``of_mixing`` is what E[psi(beta) beta'] should be off its diagonal, (p, p), and the curvature
-    that the prior of a hidden A adds; ``squares`` (p,) are the mean squares of the coefficients;
-    ``step`` scales the change of the components' scales, and ``rotation`` that of their directions.
+    ``pull`` (p, p) is what E[psi(beta) beta'] should be off its diagonal, ``squares`` (p,) the mean
+    squares of the coefficients; ``step`` scales the change of the components' scales, and
+    ``rotation`` that of their directions. ``of_mixing`` (p, p) is the curvature that the prior of a
+    hidden A adds.
     """
-    pull, own_curvature = of_mixing
     H, psi2, count, _ = expansion
     p = H.shape[0]
     off_diagonal = 1 - jnp.eye(p)
@@ -79,7 +81,7 @@ def newton_rotation(
     scale = jnp.exp(-jnp.clip((jnp.diag(H) - 1) / k, -0.5, 0.5) * jnp.minimum(step, 0.5))
     if p == 1:
         return jnp.diag(scale)
-    curvature = curvature + own_curvature
+    curvature = curvature + of_mixing
     # 2 x 2 blocks of the Hessian: h_ij = E psi'(beta_i) E beta_j^2 (E psi' = E psi^2), coupled by
     # 1, kept away from singular
     low = 0.5 * (curvature + curvature.T - jnp.sqrt((curvature - curvature.T) ** 2 + 4))

@@ -30,15 +30,13 @@ import jax
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from noisyica._jax.arrays import cast, to_numpy
 from noisyica.engine.convergence import similarity
 from noisyica.engine.loop import learn
 from noisyica.engine.runs import begin
 from noisyica.engine.starting import own_starts
 from noisyica.engine.state import Run, Schedule
-from noisyica.engine.task import SCORED_STATES, Task
+from noisyica.engine.task import Task, on_host
 from noisyica.laws import Normal
-from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.priors import Independent, Offset
 from noisyica.progress import Reporter
 from noisyica.rows.block import block_rows
@@ -84,7 +82,9 @@ def reliability(task: Task, run: Run, A: np.ndarray, verbose: bool) -> np.ndarra
     unit, most = _unit(A), np.ones(k)
     if 1 < k <= len(A):  # otherwise no rotation leaves the covariance as it is
         by_chance = _chance(A, rng)
-        most = by_chance + (1 - by_chance) * _determined(gain(task, run) / (k * (k - 1) / 2))
+        most = by_chance + (1 - by_chance) * _determined(
+            gain(task, run, verbose) / (k * (k - 1) / 2)
+        )
     cosines: list[np.ndarray] = []
     with Reporter("noisyica halves", SPLITS, verbose) as reporter:
         for split in range(SPLITS):
@@ -99,16 +99,15 @@ def reliability(task: Task, run: Run, A: np.ndarray, verbose: bool) -> np.ndarra
     return np.asarray(stated)
 
 
-def gain(task: Task, run: Run) -> float:
+def gain(task: Task, run: Run, verbose: bool) -> float:
     """Return by how many nats all rows are likelier than if coefficients were normal.
 
     If only some rows are looked at, one standard error is subtracted. If there is no fast way to
-    the likelihood, the gain is infinite.
+    the likelihood, or a law of A's entries determines rotations, too, the gain is infinite.
     """
-    learnt: Any = cast(to_numpy(run.state.estimate)._replace(mixing=None), float)
-    A, prior, rows = learnt.A, learnt.prior, task.scored
-    method = choose_method(prior, task.p, rows, "auto", SCORED_STATES)
-    if method == "annealed":
+    learnt: Any = on_host(run.state.estimate)
+    A, prior, n_scored = learnt.A, learnt.prior, len(task.scored)
+    if task.scoring_method(prior) == "annealed" or task.mixing is not None:
         return np.inf
     normal: Any = Independent(Normal())
     if prior.has_offset:
@@ -116,11 +115,10 @@ def gain(task: Task, run: Run) -> float:
     of_normal = learnt._replace(
         A=A * np.sqrt(prior.variance()), mean=learnt.mean + A.sum(1) * prior.mean(), prior=normal
     )
-    gains = log_likelihood(learnt, rows, method, rounds=0)[0]
-    method = choose_method(normal, task.p, rows, "auto", SCORED_STATES)
-    gains = gains - log_likelihood(of_normal, rows, method, rounds=0)[0]
-    left_out = max(1 - len(rows) / task.rows.n, 0.0)
-    error = gains.std() * np.sqrt(left_out / len(rows))
+    gains = task.log_likelihood(learnt, verbose=verbose)
+    gains = gains - task.log_likelihood(of_normal, verbose=verbose)
+    left_out = max(1 - n_scored / task.rows.n, 0.0)
+    error = gains.std() * np.sqrt(left_out / n_scored)
     return float(task.rows.total_weight * (gains.mean() - error))
 
 
@@ -177,6 +175,19 @@ def _learn_from(task: Task, rows: np.ndarray, A: np.ndarray, seed: int) -> np.nd
 def doubtful(values: np.ndarray) -> np.ndarray:
     """Return the numbers of the components of these reliabilities that are doubtful."""
     return np.flatnonzero(~(values >= DOUBTFUL))
+
+
+def warning(values: np.ndarray) -> str:
+    """Return what to warn of with these reliabilities, or nothing if no component is doubtful."""
+    poor = doubtful(values)
+    if not poor.size:
+        return ""
+    return (
+        f"{poor.size} of {len(values)} components are doubtful ({listed(poor)}): other rows would "
+        f"probably show others (reliability_ is below {DOUBTFUL:g}), as half of the rows do, or "
+        "coefficients are nearly normal. More rows, fewer components or another prior may help; "
+        "n_init=1 leaves this check out."
+    )
 
 
 def listed(numbers: np.ndarray) -> str:

@@ -11,12 +11,12 @@ from noisyica.engine.algorithms import Saem
 from noisyica.engine.convergence import similarity
 from noisyica.engine.loop import learn
 from noisyica.engine.runs import begin
-from noisyica.engine.state import Constants, Plan, Run, Schedule
+from noisyica.engine.state import Constants, Plan, Run, Schedule, State
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.block import Block
 
 Array = jax.Array
-Score = Callable[[Parameters], float]
+Score = Callable[[State], float]
 """A function that gives the mean log likelihood of some rows, up to a constant."""
 
 SHORT_RUN = 60
@@ -45,7 +45,7 @@ def best_start(
     for start, own_key in zip(starts, jax.random.split(key, len(starts)), strict=True):
         begun = [begin(blocks, start, plan, constants)]
         *_, runs = learn(blocks, begun, own_key, plan, constants, SHORT_RUN)
-        scores.append(score(runs[0].state.estimate))
+        scores.append(score(runs[0].state))
     return starts[int(np.nanargmax(scores))]
 
 
@@ -62,7 +62,7 @@ def best_run(runs: list[Run], score: Score) -> int:
             if _agree(run.state.estimate, other.state.estimate)
         )
         twin = next(twins, None)
-        scores.append(score(run.state.estimate) if twin is None else twin)
+        scores.append(score(run.state) if twin is None else twin)
     return int(np.nanargmax(scores))
 
 

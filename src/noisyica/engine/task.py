@@ -15,7 +15,7 @@ from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms, mixing
 from noisyica.engine.settings import Settings, number_of_draws
-from noisyica.engine.state import Constants, Plan, Schedule
+from noisyica.engine.state import Constants, Plan, Schedule, State
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.units import check_range, in_units
@@ -79,17 +79,29 @@ class Task(NamedTuple):
         values: Any = (A, mean, 1.0, self.prior, self.mixing)
         return cast(Parameters(*values), float)
 
-    def score(self, parameters: Parameters) -> float:
-        """Return the mean log likelihood of the rows ``scored``, up to a constant."""
+    def score(self, state: State) -> float:
+        """Return the mean log likelihood of the rows ``scored``, up to a constant.
+
+        Where the entries of a hidden A have a law, the log density of A is added, per row.
+        """
+        parameters = state.estimate
         if not (np.isfinite(parameters.sigma2).all() and np.isfinite(parameters.A).all()):
             return -np.inf  # learning broke down
-        of_mixing = 0.0 if self.plan.mixing is None else self.plan.mixing.log_density(parameters)
-        parameters = cast(to_numpy(parameters)._replace(mixing=None), float)
-        method = choose_method(self.prior, self.p, self.scored, "auto", SCORED_STATES)
-        particles = SCORED_PARTICLES.get(method)
-        options: Any = {"n_particles": particles, "seed": _SCORE_SEED, "rounds": 0}
-        value = float(log_likelihood(parameters, self.scored, method, **options)[0].mean())
-        return value + of_mixing / float(self.constants.total_weight)
+        particles = SCORED_PARTICLES.get(self.scoring_method(self.prior))
+        values = self.log_likelihood(parameters, n_particles=particles, seed=_SCORE_SEED)
+        prior = self.plan.mixing
+        of_mixing = 0.0 if prior is None else prior.log_density(state.parameters)
+        return float(values.mean()) + of_mixing / float(self.constants.total_weight)
+
+    def scoring_method(self, prior: Prior) -> str:
+        """Return by which method the likelihood of the rows ``scored`` is computed."""
+        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES)
+
+    def log_likelihood(self, parameters: Parameters, **options: Any) -> np.ndarray:
+        """Return log p(x) of each of the rows ``scored``, with options of the likelihood."""
+        method = self.scoring_method(parameters.prior)
+        parameters = on_host(parameters)
+        return log_likelihood(parameters, self.scored, method, rounds=0, **options)[0]
 
     def part(self, numbers: np.ndarray) -> tuple[Block, float]:
         """Return blocks with some of the rows only, and the share of the total weight these have.
@@ -115,6 +127,11 @@ class Task(NamedTuple):
         converted = in_units(parameters, 1 / self.rows.unit)
         mean: Any = self.rows.centre + converted.mean
         return converted._replace(mean=mean)
+
+
+def on_host(parameters: Parameters) -> Parameters:
+    """Return the parameters as the likelihood takes them: in NumPy's double precision."""
+    return cast(to_numpy(parameters)._replace(mixing=None), float)
 
 
 # the seed that Model.log_likelihood makes of its random_state=0

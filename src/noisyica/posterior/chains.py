@@ -12,6 +12,7 @@ from jax import lax
 
 from noisyica._jax.arrays import cast, to_numpy, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import Key, RowKeys, fold_in, key_of
 from noisyica.posterior import enumeration, sequential
 from noisyica.posterior.parameters import Parameters, channel, impute
@@ -144,8 +145,10 @@ def blocks(
     """Yield X in blocks of one of ``SIZES`` rows: the block, and its rows of X.
 
     Blocks are filled up with rows of weight 0. Where ``most`` is given, they have no more rows, if
-    there is such a size.
+    there is such a size. All that is compiled for the posterior takes them, and there is room for
+    its code.
     """
+    make_room()
     with Reporter("noisyica rows", len(X), verbose) as reporter:
         first = 0
         while first < len(X):

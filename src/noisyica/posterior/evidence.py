@@ -51,6 +51,11 @@ FEW_COEFFICIENTS = 16384
 NUMBERS_IN_CHUNK = {"cpu": 2**14}
 """The approximate size of the matrices of those rows that are done at a time, by device."""
 
+NUMBERS_AT_A_TIME = {"cpu": 2**28}
+"""The approximate number of operations after which joint draws show progress, by device.
+
+It takes some seconds at most. Other devices are fast, and want all rows of a block at once."""
+
 
 def choose_method(
     prior: Prior, p: int, X: np.ndarray, method: str, most: int = enumeration.LIKELIHOOD_STATES
@@ -83,6 +88,11 @@ def choose_method(
 def _has_signs(prior: Prior) -> bool:
     """Return whether coefficients are signs, with known probabilities, times a scale per row."""
     return prior.single_scale and ENUMERATION.of(prior.without_offset)
+
+
+def _has_patterns(prior: Prior, p: int) -> bool:
+    """Return whether each joint draw is a sum over all patterns of the signs."""
+    return _has_signs(prior) and signs.all_enumerated(p)
 
 
 def _unseen(prior: Any, p: int) -> bool:
@@ -154,8 +164,7 @@ def _rounding(parameters: Parameters, X: np.ndarray) -> np.ndarray:
 
 def _particles(prior: Prior, p: int, method: str) -> int:
     """Return the default number of particles per row."""
-    enumerated = method == "sequential" and _has_signs(prior) and signs.all_enumerated(p)
-    return OF_PATTERNS if enumerated else PARTICLES[method]
+    return OF_PATTERNS if method == "sequential" and _has_patterns(prior, p) else PARTICLES[method]
 
 
 def _warn(poor: int, n: int) -> None:
@@ -207,11 +216,15 @@ def _weights(
     X: np.ndarray,
     seed: int,
     verbose: bool,
+    most: int | None,
     *options: Any,
 ) -> np.ndarray:
-    """Return the log weights (m, n) of the rows, one block of them after the other."""
+    """Return the log weights (m, n) of the rows, one block of them after the other.
+
+    Blocks have at most ``most`` rows, as in :func:`noisyica.posterior.chains.blocks`.
+    """
     log_weights = []
-    for block, part in blocks(X, verbose):
+    for block, part in blocks(X, verbose, most):
         keys = row_keys(part, seed, block.x.shape[1])
         weights = np.asarray(compiled(parameters, block, keys, *options))
         log_weights.append(weights[:, : len(part)])
@@ -225,8 +238,10 @@ def _sequential(
     compiled = _kernel(_sequential_weights, parameters, X, m)
     times = GROWTH**again
     firsts = [m * (times + i) for i in range(times)]
+    numbers = NUMBERS_AT_A_TIME.get(jax.default_backend())
+    most = numbers and numbers // (m * _operations(parameters.prior, parameters.A.shape[1]))
     return np.concatenate(
-        [_weights(compiled, parameters, X, seed, verbose, first, m) for first in firsts]
+        [_weights(compiled, parameters, X, seed, verbose, most, first, m) for first in firsts]
     )
 
 
@@ -236,7 +251,12 @@ def _annealed(
     """Return log weights of annealed draws; the path grows with ``again``."""
     compiled = _kernel(_annealed_weights, parameters, X, m)
     options = (information(parameters), count * GROWTH**again, m)
-    return _weights(compiled, parameters, X, seed, verbose, *options)
+    return _weights(compiled, parameters, X, seed, verbose, None, *options)
+
+
+def _operations(prior: Prior, p: int) -> int:
+    """Return the approximate number of operations for a joint draw of a row's coefficients."""
+    return 200 * 3**p if _has_patterns(prior, p) else p**3
 
 
 def _kernel(weights: Compiled, parameters: Parameters, X: np.ndarray, m: int) -> Callable[..., Any]:
@@ -290,8 +310,7 @@ def _all_sequential(
 
 def _rows_in_chunk(prior: Prior, p: int, n: int) -> int:
     """Return how many of n rows are done at a time."""
-    enumerated = _has_signs(prior) and signs.all_enumerated(p)
-    width = 3**p if enumerated else p**2
+    width = 3**p if _has_patterns(prior, p) else p**2
     numbers = NUMBERS_IN_CHUNK.get(jax.default_backend(), 2**24)
     size = n
     while size > 8 and size * width > numbers and size % 2 == 0:

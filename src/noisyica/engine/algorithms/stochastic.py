@@ -107,7 +107,7 @@ class StochasticEM(Algorithm):
         else:
             rotation = constants.schedule.coarse_rotation(state.t)
         squares = jnp.diag(statistics.bb)
-        W = newton_rotation(expansion, (pull, curvature), squares, step, rotation)
+        W = newton_rotation(expansion, pull, squares, step, rotation, curvature)
         if prior.single_scale:  # signs cannot turn: all coefficients of a row move with its scale
             W = jnp.diag(W).mean() * jnp.eye(p)
         return Move(W, shift)
