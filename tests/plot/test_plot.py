@@ -1,6 +1,7 @@
 """Pictures show what was asked for."""
 
 import io
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -51,6 +52,25 @@ def test_components_as_images(ica):
         assert np.allclose(axes.images[0].get_array(), component.reshape(3, 4))
         assert axes.images[0].get_clim() == (-limit, limit)
         assert f"{100 * share:.1f} %" in axes.get_title()
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (6, 2)])
+def test_titles_do_not_overlap(shape):
+    rng = np.random.default_rng(0)
+    model = Model(rng.normal(size=(12, 14)), rng.normal(size=12), 1e-2, priors.Laplace())
+    many, X = fitted(model), 10 * model.sample(2, random_state=0)[0]
+    for figure in (
+        plot.components(many, image_shape=shape),
+        plot.reconstruction(many, X, image_shape=shape),
+        plot.overview(many, X, image_shape=shape),
+    ):
+        figure.canvas.draw()
+        boxes = [axes.title.get_window_extent() for axes in figure.axes if axes.get_title()]
+        assert len(boxes) >= 14
+        assert min(box.x0 for box in boxes) >= 0
+        assert max(box.x1 for box in boxes) <= figure.bbox.x1
+        for one, other in itertools.combinations(boxes, 2):
+            assert not one.overlaps(other)
 
 
 def test_rows_in_every_layout():

@@ -125,6 +125,19 @@ def test_share_between_classes():
     assert between(np.zeros(50), index) == 0
 
 
+def test_overview_of_a_table_has_its_columns(table, frame):
+    """They were an image before, of any shape that holds them."""
+    axes = drawn(plot.overview(table, frame, n_rows=2))
+    assert [one.get_title() for one in axes[:6]] == [
+        "Mean",
+        *(f"Component {j}: {100 * s:.1f} %" for j, s in enumerate(table.explained_variance_ratio_)),
+        "Row 0",
+        "Reconstruction",
+    ]
+    assert all(set(labels_of(one)) <= set(NAMES) for one in axes)
+    assert not any(one.images for one in axes)
+
+
 def test_figures_belong_to_pyplot(table, frame):
     model = Model(np.eye(4, 2), None, 0.1, "lap")
     several = fitted(model)

@@ -106,7 +106,7 @@ def draw(
 
     Those of a table may have standard ``errors``, and ``chosen`` are the columns to draw.
     """
-    axes.set_title(title, fontsize=8, pad=3)
+    axes.set_title(title, fontsize=8 if isinstance(layout, Lines) else 7, pad=3)
     if isinstance(layout, Lines):
         if layout.signal:
             _lines(axes, values, layout, scale)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from noisyica.data import Images, Layout, Lines
+from noisyica.data import Layout, Lines
 from noisyica.plot.figures import new_figure
 from noisyica.plot.layouts import (
     TOP_COLUMNS,
@@ -25,6 +25,10 @@ from noisyica.rows.numbers import plain_numbers
 
 if TYPE_CHECKING:
     from noisyica.estimator import NoisyICA
+
+
+NARROWEST = 1.15
+"""The minimum width of a picture in inches, below which titles would overlap."""
 
 
 class Picture(NamedTuple):
@@ -180,7 +184,7 @@ def overview(
     n_rows: int = 5,
     columns: int = 10,
 ) -> Any:
-    """Draw the mean and the components as images, and then rows of X with their reconstructions.
+    """Draw the mean and the components, and then rows of X with their reconstructions.
 
     Parameters
     ----------
@@ -189,11 +193,12 @@ def overview(
     X : array (n, d)
         The data, of which only the rows to be drawn are used.
     image_shape : (height, width), optional
-        The shape of the images; a square by default.
+        The shape of the images; a square by default. Columns that have names are drawn as those of
+        a table if no shape is given.
     n_rows : int
         The number of rows to be drawn, from the first one on.
     columns : int
-        The number of components per line.
+        The number of components per line, or fewer where they are wide.
 
     Returns
     -------
@@ -209,8 +214,12 @@ def overview(
     """
     shown = np.arange(min(n_rows, len(X)))
     p, d = ica.components_.shape
-    side = int(np.sqrt(d))
-    layout = find_layout(d, None, image_shape or (side, d // side))
+    names, side = getattr(ica, "feature_names_in_", None), int(np.sqrt(d))
+    if image_shape is None and names is None:
+        image_shape = (side, d // side)
+    layout = find_layout(d, None, image_shape, names)
+    if isinstance(layout, Lines):
+        columns = min(columns, _fitting(layout) - 1)
     lines, across = -(-(p + 1) // (columns + 1)), columns + 1
     sizes = [_size(layout, across, count)[1] for count in (lines, len(shown))]
     figure = new_figure(_size(layout, across, 1)[0], sum(sizes))
@@ -245,7 +254,7 @@ def _width(layout: Layout) -> float:
     """Return the width of a picture in inches."""
     if isinstance(layout, Lines):
         return 2.3 if layout.signal else 2.6
-    return float(np.clip(1.05 * aspect(layout), 0.6, 4.0))
+    return float(np.clip(1.05 * aspect(layout), NARROWEST, 4.0))
 
 
 def _size(layout: Layout, columns: int, lines: int) -> tuple[float, float]:
@@ -253,6 +262,5 @@ def _size(layout: Layout, columns: int, lines: int) -> tuple[float, float]:
     if isinstance(layout, Lines):
         height = 1.4 if layout.signal else 0.3 + 0.13 * min(layout.size, TOP_COLUMNS)
     else:
-        height = _width(layout) / aspect(layout)
-    width = max(_width(layout), 0.95 if isinstance(layout, Images) else 0)
-    return 0.2 + columns * (width + 0.1), 0.45 + lines * (height + 0.3)
+        height = float(np.clip(1.05 * aspect(layout), 0.6, 4.0)) / aspect(layout)
+    return 0.2 + columns * (_width(layout) + 0.1), 0.45 + lines * (height + 0.3)
