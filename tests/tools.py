@@ -10,7 +10,17 @@ from scipy.optimize import linear_sum_assignment
 
 from noisyica import Model, laws, priors
 from noisyica._jax.compiling import Compiled
-from noisyica.laws import Dirac, Exponential, Law, LogDensity, Mixture, Normal, ScaleMixture, Shift
+from noisyica.laws import (
+    Dirac,
+    Exponential,
+    Law,
+    LogDensity,
+    Mixture,
+    Normal,
+    Scaled,
+    ScaleMixture,
+    Shift,
+)
 from tests.own_laws import ClosedNormal, SkewSecant
 
 
@@ -32,6 +42,7 @@ LAWS: dict[str, Law] = PRIOR_LAWS | {
     "two-atoms": Mixture((Dirac(), Dirac(1.0), Normal()), (0.5, 0.2, 0.3)),
     "scale-mixture": ScaleMixture(Exponential(), Normal(0.5)),
     "log-density": LogDensity(_quartic),
+    "scaled": Scaled(laws.Laplace(), 0.3),
     "own": SkewSecant(0.4),
     "own-closed": ClosedNormal(),
 }

@@ -135,6 +135,10 @@ class NoisyICA(
         entry of each is positive.
     mixing_ : array (d, p)
         A, the transpose of ``components_``; for a hidden A, its posterior mean.
+    components_std_, components_probability_ : array (p, d)
+        For a hidden A, the posterior standard deviation of each entry and, where ``mixing_prior``
+        lets entries be zero, the probability that it is not. ``mixing_prior_`` has what was learnt
+        of their law for each component (a :class:`noisyica.priors.Independent`, in units of X).
     mean_ : array (d,)
     noise_variance_ : float, or array (d,) for diagonal noise
     prior_ : Prior
@@ -161,13 +165,11 @@ class NoisyICA(
         ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``,
         ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
         ``n_components`` falls at the end where components are dropped.
-    n_iter_ : int
-    converged_ : bool
+    n_iter_, converged_ : int, bool
     convergence_time_ : int
         The paper's t_conv: the first iteration after which A stays within a thousandth of its first
         distance from where it ends.
-    n_features_in_ : int
-    feature_names_in_ : array
+    n_features_in_, feature_names_in_ : int, array
 
     Examples
     --------

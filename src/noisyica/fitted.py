@@ -33,6 +33,7 @@ class Fitted:
     verbose: bool
     mixing_: np.ndarray
     components_: np.ndarray
+    components_std_: np.ndarray
     mean_: np.ndarray
     noise_variance_: Any
     prior_: Prior
@@ -91,7 +92,8 @@ class Fitted:
         errors : dict of arrays
             Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
             the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`). Its
-            attribute ``robust`` says which they are.
+            attribute ``robust`` says which they are. Where A's entries have a law other than the
+            normal one, the errors of "components" and "mixing" are ``components_std_``.
 
         Examples
         --------
@@ -112,6 +114,9 @@ class Fitted:
             parameters, rows[:], weight, self._free_mean, hidden, robust, verbose=bool(self.verbose)
         )
         self.standard_errors_ = _in_units_of_x(errors, unit)
+        if hidden and self.mixing_prior != "normal":  # a law of A's entries tells more of them
+            of_entries = {"components": self.components_std_, "mixing": self.components_std_.T}
+            self.standard_errors_ |= of_entries
         return self.standard_errors_
 
     @property

@@ -18,6 +18,7 @@ from noisyica.laws import (
     Laplace,
     Mixture,
     Normal,
+    Scaled,
     ScaleMixture,
 )
 from tests.tools import (
@@ -224,7 +225,7 @@ def test_mode_minimises_the_objective(name):
         assert float(value) <= objective.min() + 1e-6
 
 
-@pytest.mark.parametrize("name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift", "own"])
+@pytest.mark.parametrize("name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift", "own", "scaled"])
 def test_scale_statistics_average_to_one(name):
     """E[t psi(t)] = 1 off the atoms: what parameter expansion relies on."""
     law = LAWS[name]
@@ -253,6 +254,16 @@ def test_m_step_raises_the_likelihood(name):
     assert np.asarray(better.weights).sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("law", [Normal(), Laplace(), Exponential(), laws.Logistic()])
+def test_scales_are_learnt(law):
+    """From a scale that is wrong: at once for laws with a power, else step by step."""
+    t = law.sample(jax.random.key(4), shape=(20_000,)) * 2.5
+    learnt = Scaled(law, 1.5)
+    for _ in range(1 if law.scale_power == 1 or isinstance(law, Normal) else 30):
+        learnt = learnt.mstep(jax.tree.map(jnp.sum, learnt.statistics(t)))
+    assert float(learnt.scale) == pytest.approx(2.5, abs=4.5 * 2.5 / np.sqrt(20_000))
+
+
 def test_identities():
     """The algebra: laws that are equal by definition answer alike."""
     a, b = jnp.asarray([0.1, 1.0, 20.0]), jnp.asarray([0.3, -3.0, 8.0])
@@ -264,6 +275,11 @@ def test_identities():
             laws.SymmetricNormals((2.0,), (0.4, 0.6)),
             Mixture((Normal(), Normal(2.0), Normal(-2.0)), (0.4, 0.3, 0.3)),
         ),
+        (
+            Mixture((Dirac(), Normal(0.0, 2.0)), (0.7, 0.3)),
+            Scaled(Mixture((Dirac(), Normal()), (0.7, 0.3)), 2.0),
+        ),
+        (Laplace(0.3), Scaled(Laplace(), 0.3)),
         (laws.Logistic(), laws.LogDensity(lambda t: -2 * jnp.logaddexp(t, -t))),
     ]
     for one, other in pairs:
@@ -271,6 +287,22 @@ def test_identities():
             log_normaliser(one, a, b), log_normaliser(other, a, b), rtol=1e-6
         )
         np.testing.assert_allclose(moments(one, a, b), moments(other, a, b), rtol=1e-5)
+
+
+def test_a_scaled_mixture_is_the_mixture_of_scaled_laws():
+    scaled = Scaled(Mixture((Dirac(), Normal()), (0.7, 0.3)), 2.0)
+    mixture = Mixture((Dirac(), Normal(0.0, 2.0)), (0.7, 0.3))
+    a, b = jnp.asarray([0.1, 1.0, 20.0, 3.0]), jnp.asarray([0.3, -3.0, 8.0, 0.1])
+    t = jnp.asarray([0.0, 0.5, -3.0, 0.0])
+    u = uniforms(jax.random.key(0), 1, (1000, 4), jnp.float64)
+    np.testing.assert_allclose(scaled.draw(u, a, b), mixture.draw(u, a, b), rtol=1e-12)
+    np.testing.assert_allclose(scaled.log_density(t), mixture.log_density(t), rtol=1e-12)
+    np.testing.assert_allclose(scaled.penalty(t), mixture.penalty(t), rtol=1e-12)
+    np.testing.assert_allclose(scaled.best(a, b), mixture.best(a, b), rtol=1e-12)
+    for one, other in zip(scaled.pieces(), mixture.pieces(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    (_, off), (_, on) = scaled.parts()
+    assert (off.atom, on.atom) == (0.0, None)
 
 
 def test_laws_of_different_kinds_have_different_structures():

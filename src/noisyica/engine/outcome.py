@@ -66,16 +66,24 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
 
 
 def _of_hidden(run: Run, task: Task, order: np.ndarray) -> dict[str, Any]:
-    """Return what is known of a hidden A beside its posterior mean, as attributes."""
+    """Return what is known of a hidden A beside its posterior mean, as attributes.
+
+    Parameter expansion holds the scales of the components, so that draws do not tell how uncertain
+    these are: what the rows tell of the scales of their coefficients does.
+    """
     mixing, prior = to_numpy(run.state.statistics.mixing), task.plan.mixing
     if prior is None:
         return {}
+    learnt: Any = to_numpy(run.state.parameters.prior)
+    rows = float(task.constants.total_weight)
+    of_scale = 1 / np.maximum(rows * learnt.scale_information(task.p), 1.0)
     variance = np.maximum(mixing.square - np.square(mixing.mean), 0.0)
+    variance = variance + np.square(mixing.mean) * of_scale
     of_entries = {"components_std_": np.sqrt(variance) * task.rows.unit}
     if mixing.on is not None:
         of_entries["components_probability_"] = mixing.on
-    learnt = prior.learnt(run.state.parameters, task.rows.unit, order)
-    return {"mixing_prior_": learnt} | {name: x[:, order].T for name, x in of_entries.items()}
+    own = prior.learnt(run.state.parameters, task.rows.unit, order)
+    return {"mixing_prior_": own} | {name: x[:, order].T for name, x in of_entries.items()}
 
 
 def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:

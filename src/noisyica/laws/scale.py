@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from noisyica._jax.arrays import floating
-from noisyica.laws.base import Law, Uniforms, law
+from noisyica.laws.base import Law, Piece, Uniforms, law
+from noisyica.laws.mixtures import lower
 
 Array = jax.Array
 
@@ -90,6 +92,37 @@ class Scaled(Law):
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         return self.law.draw(u, *self._tilt(a, b)) * self.scale
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        tilt = self._tilt(a, b)
+        minima = []
+        for weight, part in self.law.parts():
+            t, value = part.best(*tilt)
+            minima.append((t * self.scale, value + self._cost(part) - jnp.log(weight)))
+        return functools.reduce(lower, minima)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        z = jnp.asarray(t) / self.scale
+        terms = [
+            part.penalty(z) + self._cost(part) - jnp.log(weight)
+            for weight, part in self.law.parts()
+        ]
+        return functools.reduce(jnp.minimum, terms)
+
+    def _cost(self, part: Law) -> Array:
+        """What the scale adds to the penalty of a part: the density of an atom has no units."""
+        return jnp.log(self.scale) if part.atom is None else jnp.zeros(())
+
+    def pieces(self) -> list[Piece]:
+        s = jnp.asarray(self.scale)
+        return [
+            Piece(x.precision / (s * s), x.slope / s, x.location * s, x.free)
+            for x in self.law.pieces()
+        ]
+
+    @property
+    def convex(self) -> bool:
+        return self.law.convex
 
     def score(self, t: Array) -> Array:
         return self.law.score(t / self.scale) / self.scale

@@ -124,6 +124,13 @@ class Prior(abc.ABC):
         """Whether the law of a coefficient is symmetric, so that its sign may be changed."""
         return True
 
+    def scale_information(self, p: int) -> np.ndarray:
+        """Return the information of a row on the logarithms of p components' scales, (p,).
+
+        It is the mean square of the score: t psi(t) - 1 for a coefficient t that is not at an atom.
+        """
+        return np.ones(p)
+
     def expansion_from_sums(self, sums: Any) -> Expansion:
         """Return what parameter expansion needs, from averages over rows of ``expansion``."""
         expansion: Expansion = sums

@@ -292,6 +292,10 @@ class Independent(Prior):
         variance, asymmetry, mean = (np.asarray(answer) for answer in answers)
         return float(variance.mean()), float(np.abs(asymmetry).max()), float(mean.mean())
 
+    def scale_information(self, p: int) -> np.ndarray:
+        values = self._for_each_law(_scale_information)
+        return np.broadcast_to(np.asarray(values), (p,))
+
     def variance(self) -> float:
         return self.known_variance or self._variance_asymmetry_mean()[0]
 
@@ -338,6 +342,13 @@ def _variance_asymmetry_mean(law: Law) -> tuple[Array, Array, Array]:
     up, down = law.log_normaliser(*tilt)
     mean, variance = law.moments(0.0, 0.0)
     return variance, up - down, mean
+
+
+@jax.jit
+def _scale_information(law: Law) -> Array:
+    """Return the mean square of the score in the logarithm of the scale, from draws of the law."""
+    scores, on = law.scale_statistics(law.sample(jax.random.key(0), shape=(4096,)))
+    return jnp.square(scores - on).mean()
 
 
 @jax.jit

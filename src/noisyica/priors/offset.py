@@ -228,6 +228,9 @@ class Offset(Prior):
     def transform(self, latent: OffsetState, W: Array, shift: Array) -> OffsetState:
         return latent._replace(inner=self.prior.transform(latent.inner, W, shift))
 
+    def scale_information(self, p: int) -> np.ndarray:
+        return self.prior.scale_information(p)
+
     def variance(self) -> float:
         return self.prior.variance()
 

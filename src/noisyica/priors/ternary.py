@@ -259,6 +259,10 @@ class SingleScaleTernary(Prior):
     def transform(self, latent: TernaryState, W: Array, shift: Array) -> TernaryState:
         return latent._replace(s=latent.s * W[0, 0])
 
+    def scale_information(self, p: int) -> np.ndarray:
+        # one exponential scale for all coefficients of a row, of those rows that have any
+        return np.full(p, 1 - (1 - 2 * self.gamma) ** p)
+
     def variance(self) -> float:
         return 4 * self.gamma
 
