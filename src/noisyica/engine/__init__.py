@@ -11,7 +11,7 @@ parameters.
 ``statistics``    sufficient statistics of the complete data, as sums over rows
 ``regression``    the regression of x on the coefficients that the statistics hold
 ``mstep``         the parameters of maximum likelihood given the statistics
-``mixing``        a hidden mixing matrix: its draw and its moments
+``mixing``        priors of a hidden mixing matrix: its draw and its moments
 ``expansion``     parameter expansion: the move of the coefficients after each sweep
 ``algorithms``    the algorithms as values: saem, sem, mcem, em, fam-em
 ``sweepers``      where the blocks of rows are held, and how they are swept
