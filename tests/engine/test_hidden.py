@@ -8,6 +8,7 @@ import pytest
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
 from noisyica.engine.mixing import NormalColumns
+from noisyica.engine.regression import least_squares
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import Parameters
 from tests.blocks import block_of
@@ -223,3 +224,20 @@ def test_nothing_observed_is_an_error():
         NoisyICA(2).fit(row)
     with pytest.raises(ValueError, match=r"Nothing is observed in 1 of the columns of X \(2\)"):
         NoisyICA(2).fit(column)
+
+
+@pytest.mark.usefixtures("double")
+def test_many_components_of_few_rows_leave_a_solution():
+    """Rounding errors of forty coefficients together exceed the ridge that suits a few."""
+    rng = np.random.default_rng(0)
+    beta = rng.normal(size=(2, 40)) * 10.0 ** rng.uniform(-4, 2, 40)
+    covariance = beta.T @ beta / 2
+    size = np.diag(covariance)
+    error = rng.normal(size=(40, 40)) * 3e-7 * np.sqrt(np.outer(size, size))
+    covariance = covariance + (error + error.T) / 2
+    assert np.linalg.eigvalsh(covariance / np.sqrt(np.outer(size, size)))[0] < -1e-6
+    cross = rng.normal(size=(5, 2)) @ beta / 2
+    solution = least_squares(jnp.asarray(covariance), jnp.asarray(cross), jnp.asarray(size))
+    assert np.isfinite(solution).all()
+    left = cross - np.asarray(solution) @ covariance
+    assert np.abs(left / np.sqrt(size)).max() < 0.01 * np.abs(cross / np.sqrt(size)).max()

@@ -191,6 +191,27 @@ def test_an_error_that_is_not_known_is_infinite(monkeypatch):
     np.testing.assert_array_equal(error, np.inf)
 
 
+def test_weights_that_are_no_numbers_count_for_nothing():
+    logs = np.array([[0.0, np.nan, np.nan], [np.log(3.0), 1.0, np.inf], [-np.inf, 1.0, -np.inf]])
+    value, _, effective = evidence.log_mean_exp(logs)
+    # with the correction for the bias of the log, half of its variance
+    relative = np.array([np.var([1, 3, 0], ddof=1) / 3 / (4 / 3) ** 2, 1 / 12 / (4 / 9) * 4 / 3])
+    expected = np.log([4 / 3, np.exp(1.0) * 2 / 3]) + relative / 2
+    np.testing.assert_allclose(value[:2], expected)
+    assert value[2] == -np.inf
+    np.testing.assert_allclose(effective, [16 / 10, 2, 0])
+
+
+def test_rounding_is_part_of_the_error():
+    """Next to no noise: squares of 1e15 leave a likelihood of order one."""
+    model = Model(np.ones((4, 1)), noise_variance=1e-14, prior="lap")
+    X, _ = model.sample(20, random_state=0)
+    _, error = model.log_likelihood(X, return_std=True)
+    squares = np.square(X).sum(1) / 1e-14
+    assert (error >= np.finfo(float).eps * squares).all()
+    assert squares.max() > 1e14
+
+
 def test_poor_rows_are_done_again_with_more_particles(monkeypatch):
     asked = []
     weights = evidence._weights

@@ -35,7 +35,22 @@ def test_missing_entries_are_filled_from_the_components():
     assert np.square(filled - X)[holes].mean() < 0.5 * np.square(X)[holes].mean()
 
 
-@pytest.mark.parametrize("method", ["fastica", "pca", "rotation"])
+def test_varimax_finds_sparse_components_of_normal_coefficients():
+    """No other start can: normal coefficients look the same after any rotation."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.2)
+    X = rng.normal(size=(300, 4)) @ A.T + 0.3 * rng.normal(size=(300, 60))
+    cosines = {
+        method: matched_cosine(
+            start(X, 4, priors.get("bg"), method, np.random.RandomState(0))[0], A
+        )
+        for method in ("varimax", "fastica")
+    }
+    assert cosines["varimax"] > 0.97
+    assert cosines["fastica"] < 0.9
+
+
+@pytest.mark.parametrize("method", ["fastica", "pca", "rotation", "varimax"])
 def test_a_start_has_the_scale_of_the_rows(method):
     """Coefficients of the prior's variance, times the start, have the variance of the rows."""
     prior = priors.get("bg")
