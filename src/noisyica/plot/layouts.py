@@ -195,7 +195,7 @@ def _bars(
         colours = np.where(off[chosen], OFF, np.where(shown < 0, "C0", "C3"))
         axes.barh(places, shown, height=0.7, color=colours, alpha=0.75)
         if errors is not None:
-            ink = np.where(off[chosen], OFF, "0.2")
+            ink: Any = np.where(off[chosen], OFF, "0.2")
             axes.errorbar(shown, places, xerr=errors[chosen], fmt="none", ecolor=ink, linewidth=1)
     else:
         axes.plot(shown, places, "o", markersize=3.5, color="C0")
