@@ -21,6 +21,7 @@ from noisyica.app import demo, options, printing
 from noisyica.app.command_line import app
 from noisyica.app.printing import print_assumptions
 from noisyica.data import read
+from noisyica.engine import mixing
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -193,6 +194,28 @@ def test_compare_learns_from_all_rows(files, monkeypatch):
     assert "leave out --prior, --array" in " ".join(refused.output.split())
 
 
+@pytest.mark.parametrize("name", ["sparse", "nonnegative"])
+def test_fit_with_sparse_components(files, monkeypatch, name):
+    """The shares of entries that are on are printed, and their probabilities are written."""
+    folder, X = files
+    monkeypatch.chdir(folder)
+    how = ["-p", 2, "--max-iter", 20, "--mixing-prior", name, "-o", "run"]
+    result = invoke("fit", "rows.csv", *how)
+    assert result.exit_code == 0, result.output
+    ica = NoisyICA.load(folder / "run" / "model.npz")
+    shares = ", ".join(f"{100 * share:.0f} %" for share in ica.components_probability_.mean(1))
+    assert f"on by component: {shares}" in " ".join(result.output.split())
+    written = read(folder / "run" / "components" / "components_probability.csv")
+    np.testing.assert_array_equal(written.X, ica.components_probability_)
+    assert written.ids.tolist() == ica.get_feature_names_out().tolist()
+    assert written.layout.names.tolist() == list("abcde")
+    assert "entries are zero or" in (folder / "run" / "report.html").read_text()
+
+
+def test_help_lists_all_mixing_priors():
+    assert all(name in options.MIXING for name in mixing.NAMES)
+
+
 def test_select_tells_of_progress_and_edges(files, monkeypatch):
     """A line for each fit, a word about the end of the range, and a table that is not cut."""
     monkeypatch.chdir(files[0])
@@ -244,6 +267,7 @@ def test_tables_on_narrow_terminals(monkeypatch, capsys, width, last):
         (["select", "rows.csv", "--prior", "bg,gauss"], "Unknown prior 'gauss'"),
         (["select", "rows.npz", "--array", "Y"], "has no array 'Y'"),
         (["select", "missing.csv"], "There is no file"),
+        (["fit", "rows.csv", "--mixing-prior", "flat"], "'normal', 'sparse', 'nonnegative', None"),
         (["compare", "rows.csv", "sex"], "neither a file nor one value"),
         (["compare", "rows.csv", "group", "--between", "patient,other"], "No row has the label"),
         (["compare", "rows.csv", "group", "--between", "patient"], "give two labels"),

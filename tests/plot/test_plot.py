@@ -1,11 +1,13 @@
 """Pictures show what was asked for."""
 
+import copy
 import io
 import itertools
 import tracemalloc
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from noisyica import Model, NoisyICA, laws, plot, priors
@@ -89,6 +91,61 @@ def test_rows_in_every_layout():
     assert np.nanmax(axes.images[0].get_array()) == 8
     (axes,) = drawn(plot.components(values, _mesh()))
     assert sum(len(part.get_paths()) for part in axes.collections) == 2 * len(_mesh().faces)
+
+
+@pytest.fixture
+def sparse(ica):
+    """An estimator with probabilities of the entries, the last five of which are off."""
+    other = copy.copy(ica)
+    other.components_probability_ = np.tile(np.where(np.arange(D) < 7, 0.9, 0.2), (P, 1))
+    return other
+
+
+def test_entries_that_are_off_are_grey(sparse, X):
+    on, layout = np.arange(D) < 7, Images(np.array([3, 4]))
+    figure = plot.components(sparse, layout)
+    mean, *rest = drawn(figure)
+    assert figure.get_suptitle().endswith("grey: probably zero")
+    assert len(mean.images) == 1
+    for axes in rest:
+        grey = axes.images[1].get_array()
+        assert np.array_equal(np.ma.getmaskarray(grey), on.reshape(3, 4))
+    *_, part = drawn(plot.reconstruction(sparse, X, [0], layout))
+    assert np.array_equal(np.ma.getmaskarray(part.images[1].get_array()), on.reshape(3, 4))
+    _, axes, *_ = drawn(plot.components(sparse))
+    whole, coloured = axes.lines[-2:]
+    assert np.allclose(whole.get_ydata(), sparse.components_[0])
+    assert np.array_equal(np.isnan(coloured.get_ydata()), ~on)
+    assert whole.get_color() == layouts.OFF
+    _, axes, *_ = drawn(plot.components(sparse, Images(np.array([2, 2, 3]))))
+    pixels = axes.images[0].get_array().ravel()
+    assert np.array_equal(pixels == 0.5, ~on)
+
+
+def test_entries_that_are_off_are_grey_in_tables(sparse):
+    names = np.array([f"gene {word}" for word in "abcdefghijkl"])
+    sparse.standard_errors_ = {"components": np.full((P, D), 0.1)}
+    _, axes, *_ = drawn(plot.components(sparse, Lines(names)))
+    greys = [bar.get_facecolor()[:3] == to_rgb(layouts.OFF) for bar in axes.patches]
+    assert greys == [False] * 7 + [True] * 5
+    faint = [label.get_color() == "0.6" for label in axes.get_yticklabels()]
+    assert faint == greys
+    errors = axes.collections[0].get_colors()
+    assert [tuple(ink[:3]) == to_rgb(layouts.OFF) for ink in errors] == greys
+
+
+def test_entries_that_are_off_are_grey_in_volumes_and_meshes(sparse):
+    mask = np.zeros((3, 4, 2), bool)
+    mask[:2, :3] = True
+    layout, on = Volume(mask, np.eye(4)), np.arange(D) < 7
+    _, axes, *_ = drawn(plot.components(sparse, layout))
+    where = layouts.peak(layout, sparse.components_[0])
+    expected = layouts.mosaic(layout, np.where(on, np.nan, 1.0), where)
+    assert np.array_equal(np.ma.getmaskarray(axes.images[1].get_array()), np.isnan(expected))
+    sparse.components_probability_ = np.zeros((P, D))
+    _, axes, *_ = drawn(plot.components(sparse, _mesh()))
+    colours = axes.collections[0].get_facecolors()[:, :3]
+    assert np.allclose(colours, colours[:, :1])
 
 
 def _mesh():

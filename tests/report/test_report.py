@@ -8,6 +8,8 @@ from sklearn.datasets import load_digits
 
 from noisyica import Model, NoisyICA, priors, report
 from noisyica.data import Data, Images
+from noisyica.engine.mixing import LAWS
+from noisyica.engine.mixing.base import unit_prior
 from noisyica.report import contents
 from noisyica.report.pack import pack
 from tests.fitted import fitted
@@ -155,6 +157,32 @@ def test_name_of_the_prior(ica, coefficients, tmp_path, prior, expected):
     quick_report(tmp_path / "r.html", other, load_digits().data[:N], coefficients, rows)
     tiles = read_payload((tmp_path / "r.html").read_text())["summary"]
     assert [tile["note"] for tile in tiles if tile["label"] == "Components"] == [expected]
+
+
+def test_entries_that_are_on_are_counted(ica, coefficients, tmp_path):
+    other = copy.copy(ica)
+    probability = np.random.default_rng(0).random((P, D))
+    other.components_probability_, other.mixing_prior = probability, "sparse"
+    other.mixing_prior_ = unit_prior(LAWS["sparse"], P)
+    rows = Images((8, 8))
+    quick_report(tmp_path / "r.html", other, load_digits().data[:N], coefficients, rows)
+    payload = read_payload((tmp_path / "r.html").read_text())
+    (tile,) = (tile for tile in payload["summary"] if tile["label"] == "Prior of the components")
+    assert tile["value"] == "sparse"
+    shares = ", ".join(f"{100 * share:.0f} %" for share in probability.mean(1))
+    assert tile["note"] == f"entries are zero or normal; on by component: {shares}"
+    found = payload["components"]
+    assert np.allclose(found["entries"], probability.sum(1), rtol=1e-5)
+    assert found["scale"] == [1.0] * P
+    off = np.unpackbits(unpack(found["off"]), axis=1, count=D)
+    assert np.array_equal(off, probability < 0.5)
+
+
+def test_without_an_atom_nothing_is_off(pages):
+    payload = read_payload((pages / "images.html").read_text(encoding="utf-8"))
+    assert not {"entries", "off"} & set(payload["components"])
+    notes = {tile["label"]: tile["note"] for tile in payload["summary"]}
+    assert notes["Prior of the components"] == "entries are normal"
 
 
 def test_reliability_is_shown(ica, coefficients, tmp_path):

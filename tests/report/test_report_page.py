@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits
 
 from noisyica import Model
 from noisyica.data import Images
+from noisyica.engine.mixing import LAWS
+from noisyica.engine.mixing.base import unit_prior
 from noisyica.plot.layouts import upright
 from tests.fitted import fitted
 from tests.reports import (
@@ -195,11 +197,18 @@ def colours(page, which, *places):
     return image[[int(y) for _, y in places], [int(x) for x, _ in places]]
 
 
-def page_of_units(visit, path, layout, *places):
-    """A page of a model without mean: each component is 1 at one of the places, 0 elsewhere."""
+def page_of_units(visit, path, layout, *places, probability=None):
+    """A page of a model without mean: each component is 1 at one of the places, 0 elsewhere.
+
+    Its entries may have a probability not to be zero, the same for each component.
+    """
     mixing = np.eye(layout.size)[:, list(places)]
     beta = np.random.default_rng(0).normal(size=(20, len(places)))
-    quick_report(path, fitted(Model(mixing, None, 0.1, SHIFTED)), beta @ mixing.T, beta, layout)
+    ica = fitted(Model(mixing, None, 0.1, SHIFTED))
+    if probability is not None:
+        ica.components_probability_ = np.tile(probability, (len(places), 1))
+        ica.mixing_prior, ica.mixing_prior_ = "sparse", unit_prior(LAWS["sparse"], len(places))
+    quick_report(path, ica, beta @ mixing.T, beta, layout)
     return visit(path)
 
 
@@ -244,6 +253,44 @@ def test_slices_of_a_volume(visit, tmp_path):
     beside = [(0, 2), (2, 2), (1, 3), (1, 1), (6, 0), (8, 0), (7, 2), (13, 0), (15, 1), (14, 2)]
     assert not any(is_red(colour) for colour in colours(page, 0, *beside))
     assert colours(page, 0, (1, 0), (4, 3))[:, 3].tolist() == [0, 0]
+
+
+GREY = [0xD6, 0xD6, 0xD6, 255]
+
+
+def test_entries_that_are_off_are_grey(visit, tmp_path):
+    """Off are the pixels of the second line, one of which is 1, and of which the last is not."""
+    probability = np.where(np.arange(12) // 4 == 1, 0.2, 0.8)
+    probability[7] = 0.6
+    layout = Images(np.array([3, 4]))
+    page = page_of_units(visit, tmp_path / "grey.html", layout, 0, 5, probability=probability)
+    text = page.inner_text("#components")
+    assert "Grey: probably zero." in text
+    assert f"{probability.sum():.0f} of 12 entries on, scale 1" in text
+    off, on = [(0, 1), (1, 1), (2, 1)], [(0, 0), (3, 1), (1, 2)]
+    for which in (0, 1):
+        assert colours(page, which, *off).tolist() == [GREY] * 3
+        assert GREY not in colours(page, which, *on).tolist()
+    assert is_red(colours(page, 0, (0, 0))[0])
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_entries_that_are_off_are_grey_in_every_layout(visit, tmp_path, kind):
+    """Where all entries are off, no picture of a component is coloured."""
+    layout, coloured = LAYOUTS[kind], []
+    place = layout.size - 1 if kind == "mesh" else 42  # a vertex in front, a voxel in the middle
+    for probability in (0.9, 0.1):
+        page = page_of_units(
+            visit, tmp_path / "r.html", layout, place, probability=np.full(layout.size, probability)
+        )
+        page.fill(".part input[type=number]", "3")
+        page.keyboard.press("Enter")
+        for selector in (".gallery canvas", ".part canvas"):
+            text = pixels(page, selector).partition(",")[2]
+            image = PIL.Image.open(io.BytesIO(base64.b64decode(text))).convert("RGBA")
+            red, _, blue, alpha = np.array(image).astype(int).transpose(2, 0, 1)
+            coloured.append(bool((np.abs(red - blue)[alpha > 150] > 60).any()))
+    assert coloured == [True, True, False, False]
 
 
 def test_colour_images(visit, tmp_path):

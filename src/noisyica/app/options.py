@@ -20,6 +20,10 @@ from noisyica.app.record import Source
 PRIORS = ("log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff")
 """The names in ``noisyica.priors.TABLE``, which takes long to import."""
 MEANS = "free, zero, shift or offset."
+MIXING = (
+    "Entries of the components: normal, sparse (zero or normal), nonnegative (zero or positive), "
+    "or none for maximum likelihood."
+)
 SEED_HELP = "Random seed: the same seed gives the same result."
 LARGEST_SEED = 2**32 - 1
 
@@ -145,7 +149,7 @@ class Learning:
     sampler: Annotated[str, learning("gibbs or metropolis.")] = "gibbs"
     mean: Annotated[str, learning(MEANS)] = "free"
     noise: Annotated[str, learning("isotropic or diagonal.")] = "isotropic"
-    mixing_prior: Annotated[str, learning("normal, or none for maximum likelihood.")] = "normal"
+    mixing_prior: Annotated[str, learning(MIXING)] = "normal"
     init: Annotated[str, learning("auto, pca, fastica or random.")] = "auto"
     n_init: Annotated[
         str,

@@ -103,6 +103,8 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
     """A fitted estimator in a few pairs of name and value."""
     import numpy as np
 
+    from noisyica.engine import mixing
+
     p, d = estimator.components_.shape
     share = 100 * estimator.explained_variance_ratio_.sum()
     parameters = {
@@ -116,6 +118,7 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
         **_reliable(estimator),
         "prior": str(estimator.prior if named else type(estimator.prior_).__name__),
         **parameters,
+        "mixing prior": "{} ({})".format(*mixing.in_words(estimator)),
         "noise variance": f"{np.mean(estimator.noise_variance_):.4g}",
         "iterations": f"{estimator.n_iter_} ({converged})",
     }

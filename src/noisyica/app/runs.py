@@ -10,6 +10,9 @@
 | ``report.html`` | all of it to look at |
 | ``checkpoint.npz`` | while the run is not finished: how far it has got |
 
+Where the prior of the components has an atom at zero, ``components/`` also has the probabilities
+that their entries are not zero.
+
 One process at a time writes to the folder (:mod:`noisyica.app.place`). Every file is written as a
 whole or not at all. Whenever a run is interrupted, what is in the folder can be read, and
 :func:`resume` continues to the result that an undisturbed run would have had.
@@ -266,17 +269,18 @@ def _write_history(path: Path, history: dict[str, np.ndarray]) -> None:
 
 
 def _write_components(folder: Path, estimator: NoisyICA, data: Data, source: Path) -> None:
-    """Write the mean and the components in the format of the data, replacing the folder at once."""
+    """Write the mean and the components in the format of the data, replacing the folder at once.
+
+    If it is known with which probability each entry is not zero, this is written in the same way.
+    """
     unfinished = folder.with_name(f".{folder.name}{storage.TEMPORARY}")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
-    names = ["mean", *estimator.get_feature_names_out()]
-    readers.write(
-        np.vstack([estimator.mean_, estimator.components_]),
-        data.layout,
-        unfinished / "components",
-        names,
-        like=source,
-    )
+    names = [str(name) for name in estimator.get_feature_names_out()]
+    maps = np.vstack([estimator.mean_, estimator.components_])
+    readers.write(maps, data.layout, unfinished / "components", ["mean", *names], like=source)
+    if hasattr(estimator, "components_probability_"):
+        maps, stem = estimator.components_probability_, unfinished / "components_probability"
+        readers.write(maps, data.layout, stem, names, like=source)
     shutil.rmtree(folder, ignore_errors=True)
     unfinished.rename(folder)

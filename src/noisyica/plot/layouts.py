@@ -22,6 +22,8 @@ FEW_COLUMNS = 16
 """The maximum number of columns whose names are written below a line."""
 TOP_COLUMNS = 20
 """The maximum number of columns of a table that are drawn: those with the largest values."""
+OFF = "0.84"
+"""The grey of entries of components that are probably zero."""
 
 
 class Scale(NamedTuple):
@@ -101,34 +103,59 @@ def draw(
     title: str = "",
     errors: np.ndarray | None = None,
     chosen: np.ndarray | None = None,
+    probability: np.ndarray | None = None,
 ) -> None:
     """Draw d numbers in their layout; those that are missing (NaN) are left out.
 
-    Those of a table may have standard ``errors``, and ``chosen`` are the columns to draw.
+    Those of a table may have standard ``errors``, and ``chosen`` are the columns to draw. Numbers
+    whose ``probability`` not to be zero is below one half are grey.
     """
+    off = np.zeros(len(values), bool) if probability is None else probability < 0.5
     axes.set_title(title, fontsize=8 if isinstance(layout, Lines) else 7, pad=3)
     if isinstance(layout, Lines):
         if layout.signal:
-            _lines(axes, values, layout, scale)
+            _lines(axes, values, layout, scale, off)
         else:
-            _bars(axes, values, layout, scale, errors, chosen)
+            _bars(axes, values, layout, scale, off, errors, chosen)
         return
     axes.set_axis_off()
     if isinstance(layout, Mesh):
-        _mesh(axes, values, layout, scale)
+        _mesh(axes, values, layout, scale, off)
+    else:
+        _image(axes, values, layout, scale, off)
+
+
+def _image(
+    axes: Axes, values: np.ndarray, layout: Images | Volume, scale: Scale, off: np.ndarray
+) -> None:
+    """Draw numbers as an image or as slices of a volume, and grey over those that are off."""
+    from matplotlib.colors import ListedColormap
+
+    over = np.where(off, 1.0, np.nan)
+    if isinstance(layout, Volume):
+        where = peak(layout, values)
+        image, over = mosaic(layout, values, where), mosaic(layout, over, where)
+    elif len(layout.shape) == 3:  # colours, in which zero is grey
+        share = (np.where(off, 0.0, values) - scale.low) / (scale.high - scale.low)
+        axes.imshow(np.nan_to_num(np.clip(share, 0, 1)).reshape(layout.shape))
         return
-    image = mosaic(layout, values) if isinstance(layout, Volume) else values.reshape(layout.shape)
-    if image.ndim == 3:
-        image = np.nan_to_num(np.clip((image - scale.low) / (scale.high - scale.low), 0, 1))
+    else:
+        image, over = values.reshape(layout.shape), over.reshape(layout.shape)
     axes.imshow(image, cmap=scale.cmap, vmin=scale.low, vmax=scale.high, interpolation="nearest")
+    if off.any():
+        axes.imshow(over, cmap=ListedColormap([OFF]), interpolation="nearest")
 
 
-def _lines(axes: Axes, values: np.ndarray, layout: Lines, scale: Scale) -> None:
-    """Draw numbers as a line; the columns are named if they are few."""
+def _lines(axes: Axes, values: np.ndarray, layout: Lines, scale: Scale, off: np.ndarray) -> None:
+    """Draw numbers as a line, grey where they are off; the columns are named if they are few."""
     places, few = np.arange(len(values)), len(values) <= FEW_COLUMNS
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     marker, colour = "o" if few else None, "C3" if scale.signed else "C0"
-    axes.plot(places, values, linewidth=1, marker=marker, markersize=3, color=colour)
+    if off.any():
+        axes.plot(places, values, linewidth=1, marker=marker, markersize=3, color=OFF)
+        values, marker = np.where(off, np.nan, values), "o"  # there may be gaps beside a column
+    size = 3 if few else 1
+    axes.plot(places, values, linewidth=1, marker=marker, markersize=size, color=colour)
     margin = 0.05 * (scale.high - scale.low)
     axes.set_ylim(scale.low - margin, scale.high + margin)
     axes.tick_params(labelsize=6, length=2)
@@ -153,18 +180,23 @@ def _bars(
     values: np.ndarray,
     layout: Lines,
     scale: Scale,
+    off: np.ndarray,
     errors: np.ndarray | None,
     chosen: np.ndarray | None,
 ) -> None:
-    """Draw columns of a table below each other: bars about zero with their errors, or dots."""
+    """Draw columns of a table below each other: bars about zero with their errors, or dots.
+
+    Bars of columns that are ``off`` are grey, and so are the names of these columns.
+    """
     chosen = top_columns(values) if chosen is None else chosen
     places, shown = np.arange(len(chosen)), values[chosen]
     axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
     if scale.signed:
-        colours = np.where(shown < 0, "C0", "C3")
+        colours = np.where(off[chosen], OFF, np.where(shown < 0, "C0", "C3"))
         axes.barh(places, shown, height=0.7, color=colours, alpha=0.75)
         if errors is not None:
-            axes.errorbar(shown, places, xerr=errors[chosen], fmt="none", color="0.2", linewidth=1)
+            ink: Any = np.where(off[chosen], OFF, "0.2")
+            axes.errorbar(shown, places, xerr=errors[chosen], fmt="none", ecolor=ink, linewidth=1)
     else:
         axes.plot(shown, places, "o", markersize=3.5, color="C0")
         axes.grid(axis="y", color="0.92", linewidth=0.6)
@@ -172,6 +204,8 @@ def _bars(
     axes.set_xlim(scale.low - margin, scale.high + margin)
     axes.set_ylim(len(chosen) - 0.4, -0.6)
     axes.set_yticks(places, [shortened(layout.names[k]) for k in chosen])
+    for label in np.array(axes.get_yticklabels())[off[chosen]]:
+        label.set_color("0.6")
     axes.tick_params(labelsize=6, length=2)
     axes.locator_params(axis="x", nbins=4)
     axes.spines[["top", "right"]].set_visible(False)
@@ -186,14 +220,15 @@ def shortened(name: Any, length: int = 20) -> str:
 # Volumes
 
 
-def mosaic(layout: Volume, values: np.ndarray) -> np.ndarray:
-    """Return an image of three orthogonal slices through the largest value, beside each other.
+def mosaic(layout: Volume, values: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
+    """Return an image of three orthogonal slices through a voxel, beside each other.
 
-    Its pixels are squares of the shortest edge of a voxel. It is NaN outside the mask.
+    The voxel is that with the indices ``where``, by default the :func:`peak`. Pixels are squares
+    of the shortest edge of a voxel. The image is NaN outside the mask.
     """
     volume = np.full(layout.mask.shape, np.nan)
     volume[layout.mask.astype(bool)] = values
-    where = peak(layout, values)
+    where = peak(layout, values) if where is None else where
     sizes = voxel_sizes(layout)
     panels = []
     for axis in (2, 1, 0):
@@ -250,17 +285,18 @@ def upright(vertices: np.ndarray) -> np.ndarray:
     return centred @ axes.T
 
 
-def _mesh(axes: Axes, values: np.ndarray, layout: Mesh, scale: Scale) -> None:
+def _mesh(axes: Axes, values: np.ndarray, layout: Mesh, scale: Scale, off: np.ndarray) -> None:
     """Draw the front and the back of a mesh, from the farthest triangle to the nearest."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import Normalize, to_rgba
 
     points = upright(layout.vertices)
     width, height = np.ptp(points, 0)[:2]
     colours = colormaps[scale.cmap].with_extremes(bad="0.6")(
         Normalize(scale.low, scale.high)(np.ma.masked_invalid(values))
     )
+    colours[off] = to_rgba(OFF)
     for side in (0, 1):
         seen = points * (1 if side == 0 else np.array([-1, 1, -1]))
         corners = seen[layout.faces]

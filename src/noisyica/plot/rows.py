@@ -39,6 +39,7 @@ class Picture(NamedTuple):
     title: str
     errors: np.ndarray | None = None  # standard errors of the numbers
     chosen: np.ndarray | None = None  # the columns of a table that are shown
+    probability: np.ndarray | None = None  # that the numbers are not zero
 
 
 def components(
@@ -53,6 +54,10 @@ def components(
     The components, or the rows, have one scale. Of a table with many columns, each picture has the
     20 with the largest values by name, with standard errors if they were computed
     (:meth:`noisyica.NoisyICA.standard_errors`).
+
+    Where the fit says with which probability entries of the components are not zero
+    (``components_probability_``), those with a probability below one half are grey: pixels, voxels,
+    vertices, bars, and parts of lines.
 
     Parameters
     ----------
@@ -89,11 +94,13 @@ def components(
         rows = [Picture(row, scale, str(j)) for j, row in enumerate(values)]
         return _grid(rows, layout, columns, figure)
     errors = getattr(ica, "standard_errors_", {}).get("components", [None] * len(values))
+    titles = [
+        f"Component {j}: {100 * x:.1f} %" for j, x in enumerate(ica.explained_variance_ratio_)
+    ]
+    probability = _probability(ica)
     pictures = [
-        Picture(row, scale, f"Component {j}: {100 * share:.1f} %", error)
-        for j, (row, share, error) in enumerate(
-            zip(values, ica.explained_variance_ratio_, errors, strict=True)
-        )
+        Picture(row, scale, title, error, None, on)
+        for row, title, error, on in zip(values, titles, errors, probability, strict=True)
     ]
     title = "Components (share of the variance)"
     if ica.mean_.any():  # models with an offset or a shift have none
@@ -101,8 +108,10 @@ def components(
         title = "Mean, and components (share of the variance)"
     if pictures[-1].errors is not None and isinstance(layout, Lines) and not layout.signal:
         title += ", with standard errors"
+    if pictures[-1].probability is not None:
+        title += "; grey: probably zero"
     figure = _grid(pictures, layout, columns, figure)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, wrap=True)
     return figure
 
 
@@ -116,6 +125,8 @@ def reconstruction(
     figure: Any = None,
 ) -> Any:
     """Draw rows of X, their reconstructions, the residuals, and the largest contributions.
+
+    Entries of components that are probably zero are grey, as in :func:`components`.
 
     Parameters
     ----------
@@ -159,16 +170,18 @@ def reconstruction(
     largest = np.take_along_axis(parts, order[:, :, None], 1)
     signed = signed_scale(np.concatenate([(Y - fitted)[:, None], largest], 1))
     pictures: list[Picture] = []
+    probability = _probability(ica)
     for i, row in enumerate(chosen):
-        shown = [
-            (Y[i], unsigned, f"Row {row}"),
-            (fitted[i], unsigned, "Reconstruction"),
-            (Y[i] - fitted[i], signed, "Residual"),
-            *((parts[i, j], signed, f"Component {j}: {beta[i, j]:+.2f}") for j in order[i]),
-        ]
         # the same columns of a table beside each other: those furthest from the mean
         columns = top_columns(Y[i] - ica.mean_)
-        pictures += [Picture(*picture, chosen=columns) for picture in shown]
+        pictures += [
+            Picture(Y[i], unsigned, f"Row {row}", chosen=columns),
+            Picture(fitted[i], unsigned, "Reconstruction", chosen=columns),
+            Picture(Y[i] - fitted[i], signed, "Residual", chosen=columns),
+        ]
+        for j in order[i]:
+            title = f"Component {j}: {beta[i, j]:+.2f}"
+            pictures.append(Picture(parts[i, j], signed, title, None, columns, probability[j]))
     figure = _grid(pictures, layout, 3 + order.shape[1], figure)
     figure.suptitle(
         "Rows, what the components make of them, and the largest contributions (coefficient)",
@@ -229,6 +242,12 @@ def overview(
     return figure
 
 
+def _probability(ica: NoisyICA) -> Sequence[np.ndarray | None]:
+    """Return the probabilities of each component's entries not to be zero, or None for each."""
+    found = getattr(ica, "components_probability_", None)
+    return [None] * len(ica.components_) if found is None else list(found)
+
+
 def _grid(pictures: list[Picture], layout: Layout, columns: int | None, figure: Any) -> Any:
     """Draw pictures in lines, on the given figure or on a new one."""
     if columns is None:  # lines of the same length, as far as possible
@@ -238,8 +257,8 @@ def _grid(pictures: list[Picture], layout: Layout, columns: int | None, figure: 
     if figure is None:
         figure = new_figure(*_size(layout, columns, lines))
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes, (values, scale, title, errors, chosen) in zip(grid, pictures, strict=False):
-        draw(axes, values, layout, scale, title, errors, chosen)
+    for axes, picture in zip(grid, pictures, strict=False):
+        draw(axes, layout=layout, **picture._asdict())
     for axes in grid[len(pictures) :]:
         axes.set_axis_off()
     return figure

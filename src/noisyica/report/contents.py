@@ -43,7 +43,7 @@ def gather(
     """Everything that the page is made of."""
     layout = layouts.describe(data.layout)
     errors = _standard_errors(ica, layout)
-    room = _room(ica, sample, layouts.size_in_bytes(layout), 1 if errors is None else 2)
+    room = _room(ica, sample, layouts.size_in_bytes(layout), errors is not None)
     by_likelihood = np.argsort(sample.log_likelihood)
     chosen = _choose_rows(by_likelihood, room.rows)
     low, high = _range(sample.draws)
@@ -72,9 +72,13 @@ def _standard_errors(ica: NoisyICA, layout: dict[str, Any]) -> np.ndarray | None
     return errors if layout["kind"] == "table" else None
 
 
-def _room(ica: NoisyICA, sample: Sample, layout_bytes: int, per_component: int) -> Room:
-    """Share the budget between components and rows; the mean and the residuals' RMS take two."""
+def _room(ica: NoisyICA, sample: Sample, layout_bytes: int, errors: bool) -> Room:
+    """Share the budget between components and rows; the mean and the residuals' RMS take two.
+
+    A component may have errors, and a bit for each entry that says whether it is probably zero.
+    """
     p, d = ica.components_.shape
+    per_component = 1 + errors + hasattr(ica, "components_probability_") / 8
     bits = 8 if d > BYTES_LIMIT else 16
     vectors = (BUDGET - layout_bytes) // (d * bits // 8)
     components = int(np.clip((int(0.6 * vectors) - 2) // per_component, 1, p))
@@ -124,6 +128,7 @@ def _components(
     reliability = getattr(ica, "reliability_", None)
     stability = getattr(ica, "stability_", None)
     atom = bool((prior.probability_on < 1).any())
+    probability = getattr(ica, "components_probability_", None)
     return {
         "count": len(ica.components_),
         "values": pack(ica.components_[: room.components], room.bits),
@@ -133,6 +138,16 @@ def _components(
         "on": json_numbers((sample.draws != 0).mean((0, 1))) if atom else None,
         "reliability": None if reliability is None else json_numbers(reliability),
         "stability": None if stability is None else json_numbers(stability.mean(0)),
+    } | ({} if probability is None else _entries(ica, room))
+
+
+def _entries(ica: NoisyICA, room: Room) -> dict[str, Any]:
+    """How many entries of each component are not zero, their scale, and which are probably zero."""
+    off = ica.components_probability_[: room.components] < 0.5
+    return {
+        "entries": json_numbers(ica.components_probability_.sum(1)),
+        "scale": json_numbers(ica.mixing_prior_.law.scale),
+        "off": pack_exactly(np.packbits(off, axis=1), "uint8"),
     }
 
 

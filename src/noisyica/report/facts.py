@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from noisyica.data import Data
+from noisyica.engine import mixing
 from noisyica.engine.reliability import RELIABLE, share_in_words
 from noisyica.estimator import NoisyICA
 from noisyica.report import layouts
@@ -112,6 +113,7 @@ def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
             f"{100 * ica.explained_variance_ratio_.sum():.1f} %",
             f"by the components; the rest is noise{_or_offset(ica)}",
         ],
+        ["Prior of the components", *mixing.in_words(ica)],
         _noise_tile(ica),
         [
             "Log likelihood per row",

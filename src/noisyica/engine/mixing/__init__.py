@@ -26,6 +26,15 @@ LAWS: dict[str, Law] = {
 """The laws that have names."""
 NAMES = ("normal", *LAWS)
 """The names that ``mixing_prior`` may have."""
+WORDS = {
+    "normal": "entries are normal",
+    "sparse": "entries are zero or normal",
+    "nonnegative": "entries are zero or positive",
+    None: "maximum likelihood",
+}
+"""What the settings say of the entries of A."""
+FEW = 8
+"""The shares of more components than this are given by their range."""
 
 __all__ = [
     "LAWS",
@@ -36,6 +45,7 @@ __all__ = [
     "check",
     "first_parameters",
     "get",
+    "in_words",
 ]
 
 
@@ -74,3 +84,18 @@ def first_parameters(setting: Any, p: int) -> Independent | None:
     """Return the parameters of the prior of p columns, in units of these, before learning."""
     law = law_of(setting)
     return None if law is None else unit_prior(law, p)
+
+
+def in_words(estimator: Any) -> tuple[str, str]:
+    """Return the name of a fitted estimator's prior of A, and what is known of the entries."""
+    setting = estimator.mixing_prior if hasattr(estimator, "mixing_prior_") else None
+    if setting is None or isinstance(setting, str):
+        name, text = str(setting).lower(), WORDS[setting]
+    else:
+        name, text = type(setting).__name__, "the law of the entries"
+    if not hasattr(estimator, "components_probability_"):
+        return name, text
+    shares = 100 * estimator.components_probability_.mean(1)
+    if len(shares) > FEW:
+        return name, f"{text}; on by component: {shares.min():.0f} % to {shares.max():.0f} %"
+    return name, f"{text}; on by component: {', '.join(f'{share:.0f} %' for share in shares)}"

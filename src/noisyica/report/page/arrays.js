@@ -19,6 +19,17 @@ function decode(packed) {
   return values;
 }
 
+// Zeros and ones, of which each row of so many was packed into bits.
+function decodeBits(packed, width) {
+  if (!packed) return null;
+  const bytes = decode(packed);
+  const [rows, stride] = packed.shape;
+  return Uint8Array.from({ length: rows * width }, (_, k) => {
+    const column = k % width;
+    return (bytes[Math.floor(k / width) * stride + (column >> 3)] >> (7 - (column & 7))) & 1;
+  });
+}
+
 function rowOf(values, i, width) {
   return values.subarray(i * width, (i + 1) * width);
 }

@@ -7,12 +7,15 @@ const STOPS = {
   signed: ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"],
   night: ["9eb0ff", "6d9ce0", "4281b4", "285a7c", "172f40", "11100f", "321105", "5e210b", "965145", "cc8a7e", "ffcfc4"],
 };
+const OFF = 256; // the place of the grey for entries that are probably zero, after the other colours
 const tables = {};
 
 function table(name) {
   if (tables[name]) return tables[name];
-  const stops = STOPS[name].map((hex) => [0, 2, 4].map((k) => parseInt(hex.slice(k, k + 2), 16)));
-  const colours = new Uint8ClampedArray(256 * 3);
+  const numbers = (hex) => [0, 2, 4].map((k) => parseInt(hex.slice(k, k + 2), 16));
+  const stops = STOPS[name].map(numbers);
+  const colours = new Uint8ClampedArray(257 * 3);
+  colours.set(numbers(name === "night" ? "3a3a3a" : "d6d6d6"), 3 * OFF);
   for (let i = 0; i < 256; i++) {
     const place = (i / 255) * (stops.length - 1);
     const k = Math.min(Math.floor(place), stops.length - 2);

@@ -9,7 +9,8 @@ function explorerSection(report, page) {
   const ones = new Float32Array(d).fill(1);
   const parts = Array.from({ length: width }, (_, j) => {
     const pattern = j < shown ? rowOf(page.components, j, d) : ones;
-    return { name: j < shown ? `Component ${j}` : "Offset of the row", pattern, reach: reachOf(pattern, page), norm: Math.sqrt(pattern.reduce((sum, value) => sum + value * value, 0)) };
+    const off = j < shown && page.off ? rowOf(page.off, j, d) : null;
+    return { name: j < shown ? `Component ${j}` : "Offset of the row", pattern, off, reach: reachOf(pattern, page), norm: Math.sqrt(pattern.reduce((sum, value) => sum + value * value, 0)) };
   });
   const scales = explorerScales(X);
   const state = { row: 0, order: null, on: new Array(width).fill(true), value: new Float64Array(width) };
@@ -85,7 +86,7 @@ function explorerSection(report, page) {
     const order = page.kind === "table" ? topColumns(part.pattern, 8) : null;
     const figure = picture(page, `What ${part.name.toLowerCase()} adds`, [], (canvas) => {
       for (let k = 0; k < d; k++) values[k] = state.value[j] * part.pattern[k];
-      page.view.paint(canvas, values, scales.signed, { order });
+      page.view.paint(canvas, values, scales.signed, { order, off: part.off });
     });
     const head = make("div", { class: "head" }, make("label", {}, check, make("span", {}, j < shown ? part.name : "Offset")), only);
     const element = make("div", { class: "part" }, head, figure, make("div", { class: "set" }, slider, number), remark);

@@ -26,6 +26,7 @@ function begin(report) {
     components,
     errors: decode(report.components.errors),
     mean: decode(report.components.mean),
+    off: decodeBits(report.components.off, report.components.values.shape[1]), // entries that are probably zero
     shown: report.components.values.shape[0],
     d: report.components.values.shape[1],
     canvases: [],

@@ -24,7 +24,7 @@ function meshView(layout) {
     look() {
       rasterise(points, normals, faces, this.turning, seen, width, height);
     },
-    paint(canvas, values, scale) {
+    paint(canvas, values, scale, { off } = {}) {
       resize(canvas, width, height);
       const context = canvas.getContext("2d");
       const image = context.createImageData(width, height);
@@ -33,8 +33,9 @@ function meshView(layout) {
         const face = seen.face[k];
         if (face < 0) continue;
         const [u, v, shade] = [seen.u[k], seen.v[k], seen.shade[k]];
-        const value = (1 - u - v) * values[faces[3 * face]] + u * values[faces[3 * face + 1]] + v * values[faces[3 * face + 2]];
-        const index = Number.isNaN(value) ? -1 : 3 * indexOf(scale, value);
+        const at = (numbers) => (1 - u - v) * numbers[faces[3 * face]] + u * numbers[faces[3 * face + 1]] + v * numbers[faces[3 * face + 2]];
+        const value = at(values);
+        const index = Number.isNaN(value) ? -1 : 3 * (off && at(off) > 0.5 ? OFF : indexOf(scale, value));
         for (let c = 0; c < 3; c++) image.data[4 * k + c] = shade * (index < 0 ? 128 : colours[index + c]);
         image.data[4 * k + 3] = 255;
       }

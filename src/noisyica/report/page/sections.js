@@ -63,10 +63,13 @@ function picture(page, label, caption, draw) {
 }
 
 function componentSection(report, page) {
-  const { explained, on, reliability, stability, count } = report.components;
+  const { explained, on, reliability, stability, count, entries, scale: sizes } = report.components;
   const scale = { low: -largest(page.components), high: largest(page.components), signed: true };
   const figures = [];
-  const extra = (values, j) => (page.kind === "volume" ? { at: page.view.peak(values) } : page.errors ? { errors: rowOf(page.errors, j, page.d) } : {});
+  const extra = (values, j) => ({
+    ...(page.kind === "volume" ? { at: page.view.peak(values) } : page.errors ? { errors: rowOf(page.errors, j, page.d) } : {}),
+    off: page.off && rowOf(page.off, j, page.d),
+  });
   if (page.mean) {
     const [low, high] = quantiles(page.mean, [0, 1]);
     const range = { low, high: high > low ? high : low + 1, signed: false };
@@ -77,6 +80,7 @@ function componentSection(report, page) {
     const values = rowOf(page.components, j, page.d);
     const remarks = [`explains ${percent(explained[j])}`];
     if (on) remarks.push(`on in ${percent(on[j], 0)}`);
+    if (entries) remarks.push(`${Math.round(entries[j])} of ${page.d} entries on, scale ${tell(sizes[j], 2)}`);
     if (reliability && reliability[j] !== null) remarks.push(`reliability ${reliability[j].toFixed(2)}`);
     if (stability) remarks.push(`stability ${stability[j].toFixed(2)}`);
     const caption = [make("strong", {}, `Component ${j}`), ...remarks.flatMap((text) => [make("br"), make("span", { class: "remark" }, text)])];
@@ -85,7 +89,8 @@ function componentSection(report, page) {
   const lead = page.shown < count ? `The first ${page.shown} of ${count} components, by the variance that they explain.` : `By the share of the variance that they explain${on ? "; and the share of rows in which they are on" : ""}.`;
   const turning = page.kind === "mesh" ? "Drag, or focus and use the arrow keys, to turn all meshes; double-click to turn them back." : page.kind === "volume" ? "Three slices through the largest value of each." : "";
   const table = page.kind === "table" ? `${page.d > TOP ? `The ${TOP} columns with the largest values of each. ` : ""}${page.errors ? "Lines are standard errors." : ""}` : "";
-  const legend = page.flat ? key(table) : make("p", { class: "key" }, ramp(scale, ""), turning);
+  const grey = page.off ? " Grey: probably zero." : "";
+  const legend = page.flat ? key(table + grey) : make("p", { class: "key" }, ramp(scale, ""), turning + grey);
   section("components", "Components", lead, legend, ...limited(make("div", { class: `gallery ${page.kind}` }), figures, "pictures"));
 }
 

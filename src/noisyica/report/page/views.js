@@ -1,5 +1,6 @@
 // Pictures of the d numbers of a row. A view has an aspect (width over height), paint(canvas, values, scale, extra), and
 // locate(x, y) -> {index, label} for a place given in shares of width and height (null where there is nothing).
+// Numbers k with extra.off[k] are grey.
 
 function setPixel(data, k, colours, index) {
   data[k] = colours[3 * index];
@@ -17,16 +18,16 @@ function imageView(layout) {
   const [height, width, channels] = [layout.shape[0], layout.shape[1], layout.shape[2] || 1];
   return {
     aspect: width / height,
-    paint(canvas, values, scale) {
+    paint(canvas, values, scale, { off } = {}) {
       resize(canvas, width, height);
       const context = canvas.getContext("2d");
       const image = context.createImageData(width, height);
       const colours = tableOf(scale);
       for (let k = 0; k < width * height; k++) {
         if (channels === 1) {
-          if (!Number.isNaN(values[k])) setPixel(image.data, 4 * k, colours, indexOf(scale, values[k]));
+          if (!Number.isNaN(values[k])) setPixel(image.data, 4 * k, colours, off && off[k] ? OFF : indexOf(scale, values[k]));
         } else {
-          for (let c = 0; c < 3; c++) image.data[4 * k + c] = indexOf(scale, values[3 * k + c]);
+          for (let c = 0; c < 3; c++) image.data[4 * k + c] = indexOf(scale, off && off[3 * k + c] ? 0 : values[3 * k + c]);
           image.data[4 * k + 3] = Number.isNaN(values[3 * k]) ? 0 : 255;
         }
       }
@@ -60,7 +61,9 @@ function lineView(layout) {
       const y = (value) => pad.top + (1 - (value - low) / (high - low)) * (height - pad.top - pad.bottom);
       lineAxes(context, { width, height, pad, low, high, y, place, names, few });
       if (extra.under) drawLine(context, extra.under, (k) => place(k, width), y, theme.css("--missing"), 2.5, false);
-      drawLine(context, values, (k) => place(k, width), y, theme.css(scale.signed ? "--curve" : "--accent"), 1.6, few);
+      if (extra.off) drawLine(context, values, (k) => place(k, width), y, theme.css("--missing"), 1.6, few);
+      const shown = extra.off ? values.map((value, k) => (extra.off[k] ? NaN : value)) : values;
+      drawLine(context, shown, (k) => place(k, width), y, theme.css(scale.signed ? "--curve" : "--accent"), 1.6, few);
     },
     locate(x, y, canvas) {
       const width = canvas.clientWidth;
@@ -103,8 +106,9 @@ function tableView(layout) {
       const margin = 0.04 * (scale.high - scale.low);
       const [low, high] = [scale.low - margin, scale.high + margin];
       const x = (value) => left(width) + ((value - low) / (high - low)) * (width - left(width) - pad.right);
-      tableAxes(context, { low, high, x, height, pad, names: order.map((k) => names[k]), room: left(width) - 8 });
-      order.forEach((k, i) => tableBar(context, i * ROW + pad.top + ROW / 2, x, values[k], scale.signed, extra.errors && extra.errors[k], extra.under && extra.under[k]));
+      const off = (k) => Boolean(extra.off && extra.off[k]);
+      tableAxes(context, { low, high, x, height, pad, names: order.map((k) => [names[k], off(k)]), room: left(width) - 8 });
+      order.forEach((k, i) => tableBar(context, i * ROW + pad.top + ROW / 2, x, values[k], scale.signed, extra.errors && extra.errors[k], extra.under && extra.under[k], off(k)));
       canvas.order = order;
     },
     locate(x, y, canvas) {
@@ -130,9 +134,11 @@ function tableAxes(context, { low, high, x, height, pad, names, room }) {
     context.stroke();
     context.fillText(tickText(value, levels), x(value), height - 6);
   }
-  context.fillStyle = theme.css("--ink");
   context.textAlign = "right";
-  names.forEach((name, i) => context.fillText(fitting(context, name, room), room + 2, i * ROW + pad.top + ROW / 2 + 4));
+  names.forEach(([name, off], i) => {
+    context.fillStyle = theme.css(off ? "--soft" : "--ink");
+    context.fillText(fitting(context, name, room), room + 2, i * ROW + pad.top + ROW / 2 + 4);
+  });
 }
 
 // The beginning of a text that is not wider than so many pixels.
@@ -144,7 +150,7 @@ function fitting(context, text, room) {
 }
 
 // A bar from zero for what is added or taken away, with its error; a dot for data, with another one beneath.
-function tableBar(context, y, x, value, signed, error, under) {
+function tableBar(context, y, x, value, signed, error, under, off = false) {
   const dot = (at, colour, radius) => {
     context.fillStyle = colour;
     context.beginPath();
@@ -157,12 +163,12 @@ function tableBar(context, y, x, value, signed, error, under) {
     dot(value, theme.css("--accent"), 3);
     return;
   }
-  context.fillStyle = theme.css(value < 0 ? "--accent" : "--curve");
+  context.fillStyle = theme.css(off ? "--missing" : value < 0 ? "--accent" : "--curve");
   context.globalAlpha = 0.75;
   context.fillRect(Math.min(x(0), x(value)), y - 5, Math.abs(x(value) - x(0)), 10);
   context.globalAlpha = 1;
   if (error === undefined || Number.isNaN(error)) return;
-  context.strokeStyle = theme.css("--ink");
+  context.strokeStyle = theme.css(off ? "--missing" : "--ink");
   context.beginPath();
   context.moveTo(x(value - error), y);
   context.lineTo(x(value + error), y);
@@ -201,14 +207,15 @@ function lineAxes(context, { width, height, pad, low, high, y, place, names, few
 function drawLine(context, values, x, y, colour, thickness, dots) {
   context.strokeStyle = context.fillStyle = colour;
   context.lineWidth = thickness;
-  context.lineJoin = "round";
+  context.lineJoin = context.lineCap = "round";
   context.beginPath();
   let pen = false;
   for (let k = 0; k < values.length; k++) {
     if (Number.isNaN(values[k])) pen = false;
     else if (pen) context.lineTo(x(k), y(values[k]));
     else {
-      context.moveTo(x(k), y(values[k]));
+      context.moveTo(x(k) - 0.1, y(values[k])); // a number between gaps is a dot
+      context.lineTo(x(k), y(values[k]));
       pen = true;
     }
   }
@@ -283,7 +290,7 @@ function volumeView(layout) {
         for (let column = 0; column < width; column++) {
           const found = voxelAt(column, row, at);
           const k = found ? index[(found[0] * b + found[1]) * c + found[2]] : -1;
-          if (k >= 0 && !Number.isNaN(values[k])) setPixel(image.data, 4 * (row * width + column), colours, indexOf(scale, values[k]));
+          if (k >= 0 && !Number.isNaN(values[k])) setPixel(image.data, 4 * (row * width + column), colours, extra.off && extra.off[k] ? OFF : indexOf(scale, values[k]));
         }
       }
       context.putImageData(image, 0, 0);
