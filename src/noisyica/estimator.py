@@ -320,7 +320,7 @@ class NoisyICA(
         if len(watch.runs) > 1:
             others = [run.state.estimate.A for i, run in enumerate(watch.runs) if i != best]
             learnt["stability_"] = similarity(learnt["mixing_"], [np.asarray(A) for A in others])
-        for name in (*OPTIONAL, "mixing_prior_", "history_", "standard_errors_"):
+        for name in (*OPTIONAL, "_spread", "mixing_prior_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is

@@ -33,7 +33,7 @@ class Fitted:
     verbose: bool
     mixing_: np.ndarray
     components_: np.ndarray
-    components_std_: np.ndarray
+    _spread: outcome.Spread
     mean_: np.ndarray
     noise_variance_: Any
     prior_: Prior
@@ -65,6 +65,13 @@ class Fitted:
         """What was recorded of each iteration, by name."""
         check_is_fitted(self)
         return outcome.history(self._record)
+
+    @functools.cached_property
+    def components_std_(self) -> np.ndarray:
+        """The posterior standard deviation of each entry of the components, (p, d)."""
+        if not hasattr(self, "_spread"):
+            raise AttributeError("components_std_ is there after a fit with a mixing_prior only.")
+        return outcome.standard_deviations(self._spread, self.components_, self.prior_)
 
     def standard_errors(
         self, X: Any, sample_weight: Any = None, robust: bool = True

@@ -40,9 +40,9 @@ def test_the_likeliest_run_is_kept_and_twins_are_scored_once():
     scores = {id(A): -2.0, id(B): -1.0, id(broken): np.nan}
     scored = []
 
-    def score(parameters):
-        scored.append(parameters.A)
-        return scores[id(parameters.A)]
+    def score(state):
+        scored.append(state.estimate.A)
+        return scores[id(state.estimate.A)]
 
     # the second is the first in another order and with other signs
     runs = [ended_at(A), ended_at(-A[:, ::-1]), ended_at(broken), ended_at(B), ended_at(B)]

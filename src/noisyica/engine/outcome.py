@@ -28,6 +28,13 @@ class Record(NamedTuple):
     order: np.ndarray  # the numbers of the components that are kept, as they are sorted
 
 
+class Spread(NamedTuple):
+    """How much the entries of a hidden A vary between draws, in the units of X."""
+
+    deviation: np.ndarray  # (p, d)
+    rows: float  # the number of rows that were learnt from
+
+
 def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     """Return what a run learnt, as attributes of an estimator.
 
@@ -66,24 +73,30 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
 
 
 def _of_hidden(run: Run, task: Task, order: np.ndarray) -> dict[str, Any]:
-    """Return what is known of a hidden A beside its posterior mean, as attributes.
+    """Return what is known of a hidden A beside its posterior mean, as attributes."""
+    mixing, prior = to_numpy(run.state.statistics.mixing), task.plan.mixing
+    if prior is None:
+        return {}
+    variance = np.maximum(mixing.square - np.square(mixing.mean), 0.0)
+    deviation = np.sqrt(variance[:, order]).T * task.rows.unit
+    of_entries = {
+        "mixing_prior_": prior.learnt(run.state.parameters, task.rows.unit, order),
+        "_spread": Spread(deviation, float(task.constants.total_weight)),
+    }
+    if mixing.on is not None:
+        of_entries["components_probability_"] = mixing.on[:, order].T
+    return of_entries
+
+
+def standard_deviations(spread: Spread, components: np.ndarray, prior: Prior) -> np.ndarray:
+    """Return the posterior standard deviations (p, d) of the entries of a hidden A.
 
     Parameter expansion holds the scales of the components, so that draws do not tell how uncertain
     these are: what the rows tell of the scales of their coefficients does.
     """
-    mixing, prior = to_numpy(run.state.statistics.mixing), task.plan.mixing
-    if prior is None:
-        return {}
-    learnt: Any = to_numpy(run.state.parameters.prior)
-    rows = float(task.constants.total_weight)
-    of_scale = 1 / np.maximum(rows * learnt.scale_information(task.p), 1.0)
-    variance = np.maximum(mixing.square - np.square(mixing.mean), 0.0)
-    variance = variance + np.square(mixing.mean) * of_scale
-    of_entries = {"components_std_": np.sqrt(variance) * task.rows.unit}
-    if mixing.on is not None:
-        of_entries["components_probability_"] = mixing.on
-    own = prior.learnt(run.state.parameters, task.rows.unit, order)
-    return {"mixing_prior_": own} | {name: x[:, order].T for name, x in of_entries.items()}
+    information = spread.rows * prior.scale_information(len(components))
+    of_scale = np.abs(components) / np.sqrt(np.maximum(information, 1.0))[:, None]
+    return np.hypot(spread.deviation, of_scale)
 
 
 def _supported(mixing: Any, explained: np.ndarray) -> np.ndarray:
