@@ -18,6 +18,7 @@ from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import Parameters, channel
 from noisyica.priors import TABLE, Channel, ternary
 from tests.blocks import block_of
+from tests.engine.steps import plan_of
 from tests.tools import TRUE_PRIORS, some_slow
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -159,7 +160,9 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     beta, m = np.asarray(prior.coefficients(latent)), np.asarray(prior.offset(latent))
     mean = np.zeros(d) if prior.has_offset else rng.normal(size=d)
     X = mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d))
-    learnt = mstep(collect(prior, latent, block_of(X.T)), prior, not prior.has_offset, False, 1e-12)
+    statistics = collect(prior, latent, block_of(X.T))
+    old = Parameters(jnp.zeros((d, p)), jnp.zeros(d), jnp.ones(()), prior)
+    learnt = mstep(statistics, old, plan_of(free_mean=not prior.has_offset), jnp.asarray(1e-12))
 
     def likelihood(A, mean, sigma2, prior):
         return (
