@@ -17,6 +17,7 @@ from noisyica.posterior import enumeration
 from noisyica.posterior.parameters import Parameters, channel
 from noisyica.priors import BernoulliGaussian, GaussianMixture, Independent, SingleScaleTernary
 from tests.blocks import block_of
+from tests.engine.steps import plan_of
 from tests.posterior.enumerated import NORMALS, PRIORS, expected_statistics, problem
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -80,7 +81,7 @@ def test_em_never_lowers_the_likelihood(name):
     @jax.jit
     def iterate(parameters):
         statistics, log_p = expected_statistics(parameters, block)
-        return mstep(statistics, parameters.prior, True, False, 1e-12), log_p.mean()
+        return mstep(statistics, parameters, plan_of(), jnp.asarray(1e-12)), log_p.mean()
 
     history = []
     for _ in range(31):
