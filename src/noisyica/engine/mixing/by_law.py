@@ -106,17 +106,18 @@ def _sweep(
     prior = parameters.mixing
     entries = parameters.A.T
     c = regression.cross.T * precision
-    # what is left of x is computed in double precision, and the law's answers in single precision,
-    # which takes a third of the time
-    u = uniforms(key, prior.law.n_uniforms, entries.shape, jnp.float32)
-    single = cast(prior, "float32")
+    # the law's answers in single precision take a third of the time, and suffice unless columns
+    # with hardly any noise make tilts whose squares are beyond its range
+    dtype = "float64" if parameters.sigma2.ndim else "float32"
+    u = uniforms(key, prior.law.n_uniforms, entries.shape, jnp.dtype(dtype))
+    laws = cast(prior, dtype)
 
     def site(entries: Array, x: Any) -> tuple[Array, Any]:
         j, row, c, u = x
         a = row[j] * precision
         b = c - precision * (row @ entries) + a * entries[j]
-        tilt = a.astype(jnp.float32), b.astype(jnp.float32)
-        new, *moments = lax.cond(always(j), _draw_and_weigh, _nothing, single.law_at(j), u, *tilt)
+        tilt = a.astype(dtype), b.astype(dtype)
+        new, *moments = lax.cond(always(j), _draw_and_weigh, _nothing, laws.law_at(j), u, *tilt)
         return entries.at[j].set(new.astype(float)), moments
 
     inputs = (jnp.arange(len(entries)), regression.covariance, c, u)
