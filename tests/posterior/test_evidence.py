@@ -110,6 +110,17 @@ def test_few_signs_and_an_offset_against_quadrature():
     assert error.max() < 0.02
 
 
+def test_few_signs_and_an_offset_with_missing_values():
+    model = uneven(3, 7, priors.SingleScaleTernaryOffset(0.3, 0.8), ratio=100.0)
+    X, _ = model.sample(30, random_state=2)
+    X[:, 2] = np.nan
+    kept = [0, 1, 3, 4, 5, 6]
+    other = Model(model.mixing[kept], None, model.noise_variance[kept], model.prior)
+    value, error = model.log_likelihood(X, return_std=True)
+    expected, own = other.log_likelihood(X[:, kept], random_state=1, return_std=True)
+    assert (np.abs(value - expected) < 4.5 * np.hypot(error, own) + 1e-6).all()
+
+
 def test_draws_with_few_signs_have_the_posterior_mean():
     model = uneven(3, 6, priors.SingleScaleTernary(0.25), ratio=10.0)
     X, _ = model.sample(20, random_state=1)

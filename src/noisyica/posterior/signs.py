@@ -158,7 +158,7 @@ def _given_signs(seen: Target, y: Array) -> Target:
         [
             jnp.concatenate([of_scale, rest]),
             *(
-                jnp.concatenate([row[None], jnp.broadcast_to(own[p:], (len(rest), y.shape[1]))])
+                jnp.concatenate([row[None], jnp.broadcast_to(own[p:], rest.shape)])
                 for row, own in zip(rest, seen.G[p:], strict=True)
             ),
         ]
