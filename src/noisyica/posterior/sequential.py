@@ -131,7 +131,10 @@ def draw_states(
         atom=atom,
         location=jnp.where(atom, mean, 0.0),
         sites=Sites(jnp.where(atom, 1.0, own), jnp.where(atom, 0.0, (own + a) * mean - b)),
-        log_probability=jax.scipy.special.logsumexp(logs + jnp.log(shares), axis=0),
+        # a proposal that cannot be computed, for rows beyond all bounds, is as if it were not there
+        log_probability=jax.scipy.special.logsumexp(
+            jnp.where(jnp.isnan(logs), -jnp.inf, logs) + jnp.log(shares), axis=0
+        ),
     )
 
 
