@@ -80,9 +80,9 @@ class NoisyICA(
         zero or exponential; or any law of :mod:`noisyica.laws` (docs/laws.md). None: maximum
         likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
     init : {"auto", "pca", "fastica", "varimax", "random"} or array (d, p), default="auto"
-        The mixing matrix to start from, or how to find one. "auto" is FastICA where it applies, or
-        the best of several starts for priors with one scale per row. With more components than
-        columns FastICA does not apply, and "auto" and "fastica" are random directions.
+        The mixing matrix to start from, or how to find one. "auto" is FastICA or,
+        with one scale per row or a law of A that has an atom, the best of several starts. With more
+        components than columns, where FastICA does not apply, these are random directions.
     n_init : int or "auto", default="auto"
         The number of starts, learnt from together; the result is that of greatest likelihood. Those
         after the first are random rotations of the principal components, or random directions.
