@@ -275,7 +275,7 @@ def test_dense_components_lose_nothing():
 def test_intervals_cover():
     """Of all entries, and of the large ones, whose error is mostly that of a component's scale.
 
-    Draws do not tell of scales: without what rows tell of them, two thirds of the large are covered.
+    Draws do not tell of scales: without what rows do, two thirds of the large ones are covered.
     """
     covered, large = [], []
     for seed in range(6):
