@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from noisyica.estimator import NoisyICA
     from noisyica.model import Model
     from noisyica.posterior import Posterior
+    from noisyica.rows.neighbours import Smooth
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "NoisyICA",
     "Posterior",
     "Selection",
+    "Smooth",
     "compare_groups",
     "compress",
     "decompress",
@@ -48,6 +50,7 @@ _MODULE_OF_NAME = {
     "NoisyICA": "noisyica.estimator",
     "Posterior": "noisyica.posterior",
     "Selection": "noisyica.analysis.selection",
+    "Smooth": "noisyica.rows.neighbours",
     "compare_groups": "noisyica.analysis.groups",
     "compress": "noisyica.compression",
     "decompress": "noisyica.compression",

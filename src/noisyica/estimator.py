@@ -318,8 +318,9 @@ class NoisyICA(
         learnt["converged_"] = watch.monitors[best].done
         learnt["_first_prior"] = task.prior.rescaled(1 / task.rows.unit)
         if len(watch.runs) > 1:
-            others = [run.state.estimate.A for i, run in enumerate(watch.runs) if i != best]
-            learnt["stability_"] = similarity(learnt["mixing_"], [np.asarray(A) for A in others])
+            others = [task.in_units_of_x(run.state.estimate).A for run in watch.runs]
+            others = [np.asarray(A) for i, A in enumerate(others) if i != best]
+            learnt["stability_"] = similarity(learnt["mixing_"], others)
         for name in (*OPTIONAL, "_spread", "mixing_prior_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)

@@ -77,8 +77,10 @@ def _of_hidden(run: Run, task: Task, order: np.ndarray) -> dict[str, Any]:
     mixing, prior = to_numpy(run.state.statistics.mixing), task.plan.mixing
     if prior is None:
         return {}
-    variance = np.maximum(mixing.square - np.square(mixing.mean), 0.0)
-    deviation = np.sqrt(variance[:, order]).T * task.rows.unit
+    variance = np.maximum(mixing.square - np.square(mixing.mean), 0.0)[:, order].T
+    if task.rows.basis is not None:
+        variance = task.rows.basis.variances(variance)
+    deviation = np.sqrt(variance) * task.rows.unit
     of_entries = {
         "mixing_prior_": prior.learnt(run.state.parameters, task.rows.unit, order),
         "_spread": Spread(deviation, float(task.constants.total_weight)),

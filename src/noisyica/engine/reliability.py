@@ -75,6 +75,7 @@ def reliability(task: Task, run: Run, A: np.ndarray, verbose: bool) -> np.ndarra
         Whether to show progress on a terminal when it takes more than a second.
     """
     n, k = task.rows.n, A.shape[1]
+    A = task.rows.to_basis(A.T).T
     size = min(n // 2, block_rows())
     if size < 2:
         return np.full(k, np.nan)
@@ -107,7 +108,8 @@ def gain(task: Task, run: Run, verbose: bool) -> float:
     """
     learnt: Any = on_host(run.state.estimate)
     A, prior, n_scored = learnt.A, learnt.prior, len(task.scored)
-    if task.scoring_method(prior) == "annealed" or task.mixing is not None:
+    of_mixing = task.plan.mixing is not None and not task.plan.mixing.normal
+    if task.scoring_method(prior) == "annealed" or of_mixing:
         return np.inf
     normal: Any = Independent(Normal())
     if prior.has_offset:

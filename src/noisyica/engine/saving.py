@@ -8,6 +8,7 @@ import numpy as np
 
 from noisyica import priors
 from noisyica._jax.arrays import to_numpy
+from noisyica.engine import mixing
 from noisyica.engine.settings import from_plain_settings, plain_settings
 from noisyica.posterior.standard_errors import StandardErrors
 
@@ -26,7 +27,8 @@ ARRAYS = (
 OPTIONAL = ("reliability_", "stability_", "components_std_", "components_probability_")
 """The attributes that only some fits leave."""
 PRIORS = {"first_prior": "_first_prior", "mixing_prior": "mixing_prior_"}
-"""Further priors that some fits leave: their names in files, and as attributes."""
+"""Further priors that some fits leave, of coefficients or of A: their names in files, and as
+attributes."""
 
 
 def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -48,7 +50,7 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     description = {"settings": settings, "prior_": priors.to_plain(estimator.prior_)}
     for key, name in PRIORS.items():
         if hasattr(estimator, name):
-            description[key] = priors.to_plain(getattr(estimator, name))
+            description[key] = mixing.plain(getattr(estimator, name))
     return arrays, description
 
 
@@ -66,7 +68,7 @@ def unpack(
     attributes["prior_"] = to_numpy(priors.from_plain(description["prior_"]))
     for key, name in PRIORS.items():
         if key in description:
-            attributes[name] = to_numpy(priors.from_plain(description[key]))
+            attributes[name] = to_numpy(mixing.unplain(description[key]))
     attributes["mixing_"] = attributes["components_"].T
     attributes["history_"] = _named(arrays, "history_")
     errors = _named(arrays, "error_")

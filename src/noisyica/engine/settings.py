@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from noisyica import priors
 from noisyica.engine import algorithms, mixing
-from noisyica.laws import Law
+from noisyica.priors import Prior
 from noisyica.rows import starts
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -149,8 +149,7 @@ def plain_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | Non
     init = None if isinstance(plain["init"], str) else np.asarray(plain.pop("init"), float)
     if not isinstance(plain["prior"], str):
         plain["prior"] = priors.to_plain(priors.get(plain["prior"]))
-    if isinstance(plain["mixing_prior"], Law):
-        plain["mixing_prior"] = priors.to_plain(priors.Independent(plain["mixing_prior"]))
+    plain["mixing_prior"] = mixing.plain(plain["mixing_prior"])
     if not isinstance(plain["algorithm"], str):
         algorithm = plain["algorithm"]
         plain["algorithm"] = {"name": algorithm.name, **dataclasses.asdict(algorithm)}
@@ -168,8 +167,8 @@ def from_plain_settings(plain: dict[str, Any], init: np.ndarray | None) -> dict[
     settings = dict(plain)
     if isinstance(settings["prior"], dict):
         settings["prior"] = priors.from_plain(settings["prior"])
-    if isinstance(settings["mixing_prior"], dict):
-        settings["mixing_prior"] = priors.from_plain(settings["mixing_prior"]).law_of(0)
+    setting = mixing.unplain(settings["mixing_prior"])
+    settings["mixing_prior"] = setting.law_of(0) if isinstance(setting, Prior) else setting
     if isinstance(settings["algorithm"], dict):
         fields = dict(settings["algorithm"])
         settings["algorithm"] = algorithms.from_fields(fields.pop("name"), fields)

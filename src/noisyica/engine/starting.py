@@ -74,7 +74,7 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
         raise ValueError(
             f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}."
         )
-    return [_start(task, "pca")._replace(A=A)]
+    return [_start(task, "pca")._replace(A=task.rows.to_basis(A.T).T)]  # type: ignore[arg-type]
 
 
 def _start(task: Task, method: str) -> Parameters:
@@ -103,7 +103,8 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     A, mean, noise, learnt, _ = values
     if not (settings.warm_start and len(A) == task.rows.d and A.shape[1] <= p):
         return []
-    A, mean, noise = A / unit, (mean - task.rows.centre) / unit, np.asarray(noise) / unit / unit
+    mean = task.rows.to_basis((mean - task.rows.centre)[None] / unit)[0]
+    A, noise = task.rows.to_basis(A.T / unit).T, np.asarray(noise) / unit / unit
     if not task.plan.free_mean:
         mean = np.zeros_like(mean)
     if not task.plan.diagonal:

@@ -123,10 +123,13 @@ class Task(NamedTuple):
         ), share
 
     def in_units_of_x(self, parameters: Parameters) -> Parameters:
-        """Return the parameters in the units of X."""
-        converted = in_units(parameters, 1 / self.rows.unit)
-        mean: Any = self.rows.centre + converted.mean
-        return converted._replace(mean=mean)
+        """Return the parameters in the units of X, and in its basis."""
+        converted: Any = in_units(parameters, 1 / self.rows.unit)
+        rows = self.rows
+        if rows.basis is not None:
+            back = rows.from_basis(np.vstack([converted.A.T, converted.mean]))
+            converted = converted._replace(A=back[:-1].T, mean=back[-1])
+        return converted._replace(mean=rows.centre + converted.mean)
 
 
 def on_host(parameters: Parameters) -> Parameters:
@@ -153,11 +156,14 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     all_rows = _all_rows(rows)
     found = _dimension(settings, rows, summary, all_rows)
     p = found.p
+    plan = _plan(settings, free_mean)
+    rows = _in_basis(settings, plan, rows, prior.has_offset, summary.missing)
+    if all_rows is not None:
+        all_rows = rows.to_basis(all_rows)
     share = rows.share
     resampled = None if share is None else rng.choice(rows.n, min(rows.n, starts.MAX_ROWS), p=share)
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
     prior = prior.for_components(p)
-    plan = _plan(settings, prior, free_mean)
     plan.algorithm.check(prior, p, summary.missing)
     blocks = device_blocks(rows, settings.dtype)
     return Task(
@@ -171,7 +177,9 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         p=p,
         with_own_noise=found.own_noise,
         plan=plan,
-        mixing=mixing.first_parameters(settings.mixing_prior, p) if plan.mixing else None,
+        mixing=mixing.first_parameters(settings.mixing_prior, p, rows.d, rows.basis)
+        if plan.mixing
+        else None,
         constants=_constants(settings, plan, rows, _least_noise(plan, p, rows, summary, blocks)),
         key=key,
         rng=rng,
@@ -195,7 +203,7 @@ def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Sum
     return prior
 
 
-def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
+def _plan(settings: Settings, free_mean: bool) -> Plan:
     """Return the algorithm and the kind of model that the settings stand for."""
     draws = number_of_draws(settings)
     algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
@@ -208,6 +216,14 @@ def _plan(settings: Settings, prior: Prior, free_mean: bool) -> Plan:
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
     )
+
+
+def _in_basis(settings: Settings, plan: Plan, rows: Rows, offset: bool, missing: bool) -> Rows:
+    """Return the rows in the basis in which A's entries have the prior that the settings say."""
+    if plan.mixing is None:
+        return rows
+    basis = mixing.basis(settings.mixing_prior, rows.d, missing, plan.diagonal, offset)
+    return rows if basis is None else rows.in_basis(basis)
 
 
 def _constants(settings: Settings, plan: Plan, rows: Rows, least_noise: np.ndarray) -> Constants:

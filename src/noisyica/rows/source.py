@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from noisyica.rows.basis import Basis
 from noisyica.rows.scaling import Summary, summarise
 
 NUMBERS_AT_A_TIME = 2**22
@@ -38,6 +39,7 @@ class Rows:
         self.d = X.shape[1]
         self.total_weight = float(self.n if self.weight is None else self.weight.sum())
         self.centre, self.unit = np.zeros(self.d), 1.0
+        self.basis: Basis | None = None
 
     def centred(self, free_mean: bool) -> tuple[Rows, Summary]:
         """Return the rows, centred and scaled, and the summaries that this needed.
@@ -59,6 +61,20 @@ class Rows:
         new.centre = summary.centre if free_mean else np.zeros(self.d)
         new.unit = unit
         return new, summary
+
+    def in_basis(self, basis: Basis) -> Rows:
+        """Return the rows with centred and scaled rows in another basis."""
+        new = object.__new__(Rows)
+        new.__dict__.update(self.__dict__, basis=basis)
+        return new
+
+    def to_basis(self, rows: np.ndarray) -> np.ndarray:
+        """Return any rows (k, d) in the basis of the rows."""
+        return rows if self.basis is None else self.basis.forward(rows)
+
+    def from_basis(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows (k, d) that are in the basis of the rows in that of X."""
+        return rows if self.basis is None else self.basis.back(rows)
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the rows in order: the number of the first row of each block, and the block.
@@ -98,7 +114,7 @@ class Rows:
             weight = np.zeros(len(self.X))
             weight[self._kept] = mask
         new = Rows(self.X, weight)
-        new.centre, new.unit = self.centre, self.unit
+        new.centre, new.unit, new.basis = self.centre, self.unit, self.basis
         return new
 
     def drawn_by_weight(self, numbers: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
@@ -136,10 +152,10 @@ class Rows:
         return rows
 
     def _standardise(self, rows: np.ndarray) -> np.ndarray:
-        """Centre and scale the rows in place, and return them."""
+        """Centre and scale the rows in place, and return them, in their basis."""
         rows -= self.centre
         rows /= self.unit
-        return rows
+        return self.to_basis(rows)
 
 
 class InUnits:

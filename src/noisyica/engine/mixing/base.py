@@ -28,6 +28,8 @@ class MixingPrior(abc.ABC):
 
     smooth: ClassVar[bool] = True
     """Whether :meth:`pull` is the gradient of the prior's own log density."""
+    normal: ClassVar[bool] = False
+    """Whether entries are normal, so that the columns of A hardly tell rotations apart."""
     starts: ClassVar[tuple[str, ...]] = ()
     """Further starts of :mod:`noisyica.rows.starts` that suit this prior."""
 
@@ -66,7 +68,7 @@ class MixingPrior(abc.ABC):
         return 0.0
 
     @abc.abstractmethod
-    def learnt(self, parameters: Parameters, unit: float, order: np.ndarray) -> Independent:
+    def learnt(self, parameters: Parameters, unit: float, order: np.ndarray) -> Any:
         """Return the prior of the entries of the components of that order, in units of X."""
 
 

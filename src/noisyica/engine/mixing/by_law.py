@@ -57,22 +57,8 @@ class ColumnsByLaw(MixingPrior):
         count: Array,
         free_mean: bool,
     ) -> tuple[Array, Mixing]:
-        """Draw the columns of A one after the other, given the coefficients of ``count`` rows.
-
-        Moments are those of each entry given the others.
-        """
-        regression = equations(statistics, parameters.prior, free_mean)
-        noise = jnp.broadcast_to(parameters.sigma2, regression.total.shape)
-        A, (mean, variance, on) = _sweep(key, parameters, regression, count / noise)
-        left = residual(A, regression) + free_mean * noise / count
-        return A, Mixing(
-            mean=mean,
-            square=jnp.square(mean) + variance,
-            shift=mean @ statistics.b,
-            residual=left,
-            law=parameters.mixing.statistics(A.T, jnp.ones(len(A))),
-            on=on,
-        )
+        A, found = draw_columns(key, statistics, parameters, parameters.mixing, count, free_mean)
+        return A, found._replace(law=parameters.mixing.statistics(A.T, jnp.ones(len(A))))
 
     def mstep(self, mixing: Mixing, old: Any, floor: Array) -> Any:
         new = old.mstep(mixing.law)
@@ -96,14 +82,33 @@ class ColumnsByLaw(MixingPrior):
         return with_scale(prior, np.asarray(prior.law.scale) * unit).reordered(order)
 
 
+def draw_columns(
+    key: Array,
+    statistics: Statistics,
+    parameters: Parameters,
+    prior: Independent,
+    count: Array,
+    free_mean: bool,
+) -> tuple[Array, Mixing]:
+    """Draw the columns of A one after the other, given the coefficients of ``count`` rows.
+
+    The entries have the law ``prior``. Moments are those of each entry given the others.
+    """
+    regression = equations(statistics, parameters.prior, free_mean)
+    noise = jnp.broadcast_to(parameters.sigma2, regression.total.shape)
+    A, (mean, variance, on) = _sweep(key, parameters, prior, regression, count / noise)
+    left = residual(A, regression) + free_mean * noise / count
+    square = jnp.square(mean) + variance
+    return A, Mixing(mean, square, shift=mean @ statistics.b, residual=left, on=on)
+
+
 def _sweep(
-    key: Array, parameters: Parameters, regression: Equations, precision: Array
+    key: Array, parameters: Parameters, prior: Any, regression: Equations, precision: Array
 ) -> tuple[Array, Any]:
     """Draw each column of A given the others; return A, and moments of each entry (d, p).
 
     These are its mean and variance given the others, and its probability not to be at an atom.
     """
-    prior = parameters.mixing
     entries = parameters.A.T
     c = regression.cross.T * precision
     # the law's answers in single precision take a third of the time, and suffice unless columns

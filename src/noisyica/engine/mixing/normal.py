@@ -25,6 +25,8 @@ Array = jax.Array
 class NormalColumns(MixingPrior):
     """Normal entries, whose rows are drawn as a whole. The parameter is tau^2, (p,)."""
 
+    normal = True
+
     def begin(self, parameters: Parameters, floor: Any) -> Any:
         return np.square(parameters.A).mean(0) + np.min(floor)
 
