@@ -75,20 +75,19 @@ class NoisyICA(
         ("teoff" has an offset of its own, and no mean.)
     noise : {"isotropic", "diagonal"}, default="isotropic"
         One noise variance, or one for each column of X.
-    mixing_prior : {"normal", "sparse", "nonnegative", None} or Law, default="normal"
+    mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
-        zero or exponential; or any law of :mod:`noisyica.laws` (docs/laws.md). None: maximum
-        likelihood, as in the paper. "em" and "fam-em" are always maximum likelihood.
+        zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
+        (:class:`noisyica.Smooth`). None, and always "em" and "fam-em": maximum likelihood.
     init : {"auto", "pca", "fastica", "varimax", "random"} or array (d, p), default="auto"
-        The mixing matrix to start from, or how to find one. "auto" is FastICA or,
-        with one scale per row or a law of A that has an atom, the best of several starts. With more
-        components than columns, where FastICA does not apply, these are random directions.
+        The mixing matrix to start from, or how to find one. "auto" is FastICA or, with one scale
+        per row or a law of A that has an atom, the best of several starts. With more components
+        than columns, where FastICA does not apply, these are random directions.
     n_init : int or "auto", default="auto"
         The number of starts, learnt from together; the result is that of greatest likelihood. Those
         after the first are random rotations of the principal components, or random directions.
-        "auto" is one start. Unless it is 1, or ``max_iter`` is at most 200, components are learnt
-        from halves of the rows, too, which tells how reliable they are (``reliability_``); this
-        takes as long as 200 to 800 further iterations.
+        "auto" is one start. Unless it is 1, or ``max_iter`` is at most 200, halves of the rows are
+        learnt from, too (``reliability_``), which takes as long as 200 to 800 further iterations.
     n_draws : int or (int, int), default=10
         The number of sweeps per iteration of "mcem"; two numbers are those of the first and of the
         last of ``max_iter`` iterations, between which it grows evenly.
@@ -138,7 +137,7 @@ class NoisyICA(
     components_std_, components_probability_ : array (p, d)
         For a hidden A, the posterior standard deviation of each entry and, where ``mixing_prior``
         lets entries be zero, the probability that it is not. ``mixing_prior_`` has what was learnt
-        of their law for each component (a :class:`noisyica.priors.Independent`, in units of X).
+        of their law for each component, in units of X.
     mean_ : array (d,)
     noise_variance_ : float, or array (d,) for diagonal noise
     prior_ : Prior
@@ -318,9 +317,9 @@ class NoisyICA(
         learnt["converged_"] = watch.monitors[best].done
         learnt["_first_prior"] = task.prior.rescaled(1 / task.rows.unit)
         if len(watch.runs) > 1:
-            others = [task.in_units_of_x(run.state.estimate).A for run in watch.runs]
-            others = [np.asarray(A) for i, A in enumerate(others) if i != best]
-            learnt["stability_"] = similarity(learnt["mixing_"], others)
+            others = [run for i, run in enumerate(watch.runs) if i != best]
+            found = [np.asarray(task.in_units_of_x(run.state.estimate).A) for run in others]
+            learnt["stability_"] = similarity(learnt["mixing_"], found)
         for name in (*OPTIONAL, "_spread", "mixing_prior_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)

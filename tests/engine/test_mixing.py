@@ -9,12 +9,12 @@ import pytest
 from scipy.special import softmax
 from sklearn.base import clone
 
-from noisyica import Model, NoisyICA, priors
+from noisyica import Model, NoisyICA, Smooth, priors
 from noisyica._jax.arrays import cast
 from noisyica.engine import mixing
 from noisyica.engine.mixing.base import unit_prior, with_scale
 from noisyica.engine.statistics import collect
-from noisyica.laws import Dirac, Exponential, Laplace, Logistic, Mixture, Normal, Scaled
+from noisyica.laws import Dirac, Exponential, Laplace, Logistic, Mixture, Normal
 from noisyica.paper.images import sample, truth
 from noisyica.paper.measures import mean_square_error
 from noisyica.posterior.parameters import Parameters, channel
@@ -27,6 +27,7 @@ SETTINGS = {
     "nonnegative": "nonnegative",
     "laplace": Laplace(),
     "two slabs": Mixture((Dirac(), Normal(), Logistic()), (0.4, 0.3, 0.3)),
+    "smooth": Smooth(shape=(4,)),
 }
 
 
@@ -35,6 +36,9 @@ def first(setting, scale):
     scale = np.asarray(scale, float)
     if setting == "normal":
         return jnp.square(scale)
+    if isinstance(setting, Smooth):
+        spectra = mixing.first_parameters(setting, len(scale), 4, setting.basis(4))
+        return spectra._replace(scale=scale, smoothness=np.array([0.2, 3.0]))
     return cast(with_scale(unit_prior(mixing.law_of(setting), len(scale)), scale), float)
 
 
@@ -103,13 +107,12 @@ def joint_draws(setting, chains=4000, cycles=12, of_c=1.0):
     d, p, n, noise = 4, 2, 5, 0.5
     prior = cast(priors.BernoulliGaussian(0.5), float)
     of_mixing, own = first(setting, [0.7, 1.3]), mixing.get(setting)
-    law = (
-        Scaled(Normal()) if setting == "normal" else unit_prior(mixing.law_of(setting), 1).law_at(0)
-    )
+    law = unit_prior(mixing.law_of(setting) or Normal(), 1).law_at(0)
+    size = of_mixing.deviations().T if isinstance(setting, Smooth) else jnp.array([0.7, 1.3])
 
     def fresh(key):
         keys = jax.random.split(key, 2)
-        entries = law.sample(keys[0], shape=(d, p)) * jnp.array([0.7, 1.3])
+        entries = law.sample(keys[0], shape=(d, p)) * size
         return entries, prior.sample_prior(keys[1], p, n, float)
 
     def cycle(i, carry):
@@ -331,8 +334,9 @@ def test_saved_and_loaded(tmp_path, setting):
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        ("spars", "'normal', 'sparse', 'nonnegative', None, or a law"),
-        (3.0, "or a law"),
+        ("spars", "'normal', 'sparse', 'nonnegative', None, a law"),
+        ("smooth", r"noisyica.Smooth\(shape=...\)"),
+        (3.0, "a law of"),
         (Mixture((Dirac(1.0), Normal()), (0.5, 0.5)), "atom at 0 only"),
         (Dirac(), "atom at 0 only"),
     ],

@@ -22,7 +22,8 @@ PRIORS = ("log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff")
 MEANS = "free, zero, shift or offset."
 MIXING = (
     "Entries of the components: normal, sparse (zero or normal), nonnegative (zero or positive), "
-    "or none for maximum likelihood."
+    "smooth (neighbours are alike: images, volumes, surfaces, signals), or none for maximum "
+    "likelihood."
 )
 SEED_HELP = "Random seed: the same seed gives the same result."
 LARGEST_SEED = 2**32 - 1
@@ -150,7 +151,7 @@ class Learning:
     mean: Annotated[str, learning(MEANS)] = "free"
     noise: Annotated[str, learning("isotropic or diagonal.")] = "isotropic"
     mixing_prior: Annotated[str, learning(MIXING)] = "normal"
-    init: Annotated[str, learning("auto, pca, fastica or random.")] = "auto"
+    init: Annotated[str, learning("auto, pca, fastica, varimax or random.")] = "auto"
     n_init: Annotated[
         str,
         learning(

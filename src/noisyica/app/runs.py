@@ -52,6 +52,10 @@ from noisyica.data import Data, Lines, storage
 from noisyica.data.files import need
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
+from noisyica.rows.neighbours import smooth_over
+
+SMOOTH = "smooth"
+"""The mixing prior of the command line that needs the layout of the data."""
 
 
 class Outcome(NamedTuple):
@@ -79,10 +83,14 @@ def start(
         raise ValueError(f"Coefficients are written as {', '.join(TABLES)}, not as {table!r}.")
     if table == "parquet":
         need("pyarrow", "parquet")
-    check_settings(NoisyICA(**settings))
+    neighbours_later = settings | (
+        {"mixing_prior": "normal"} if settings.get("mixing_prior") == SMOOTH else {}
+    )
+    check_settings(NoisyICA(**neighbours_later))
     with Place(folder) as place:
         place.refuse_occupied(overwrite)
         data = source.read()
+        _with_neighbours(settings, data)  # refuses data that have none
         record = _new_record(source, settings, table, page, data.X)
         place.begin(record)
         return _continue(folder, record, data)
@@ -211,7 +219,8 @@ def _continue(folder: Path, record: Record, data: Data) -> Outcome:
 
 def _fit(folder: Path, record: Record, data: Data) -> tuple[NoisyICA, bool]:
     """Fit and write the model and its history; also say whether Ctrl-C ended the fit early."""
-    estimator = NoisyICA(**record.settings, checkpoint=folder / CHECKPOINT)
+    settings = _with_neighbours(record.settings, data)
+    estimator = NoisyICA(**settings, checkpoint=folder / CHECKPOINT)
     interrupted = False
     try:
         fit_and_keep_checkpoint(estimator, data.X)
@@ -224,6 +233,13 @@ def _fit(folder: Path, record: Record, data: Data) -> tuple[NoisyICA, bool]:
     estimator.save(folder / MODEL)
     _write_history(folder / HISTORY, estimator.history_)
     return estimator, interrupted
+
+
+def _with_neighbours(settings: dict[str, Any], data: Data) -> dict[str, Any]:
+    """Return the settings of a fit to these data, whose layout says what smooth components are."""
+    if settings.get("mixing_prior") != SMOOTH:
+        return settings
+    return settings | {"mixing_prior": smooth_over(data.layout)}
 
 
 def _learn_errors(estimator: NoisyICA, data: Data) -> None:

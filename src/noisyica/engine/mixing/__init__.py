@@ -17,7 +17,7 @@ import numpy as np
 from noisyica.engine.mixing.base import MixingPrior, unit_prior
 from noisyica.engine.mixing.by_law import ColumnsByLaw
 from noisyica.engine.mixing.normal import NormalColumns
-from noisyica.engine.mixing.smooth import SmoothColumns, SmoothEntries, Spectra, first_spectra
+from noisyica.engine.mixing.smooth import SmoothColumns, SmoothEntries, first_spectra
 from noisyica.laws import Dirac, Exponential, Law, Mixture, Normal
 from noisyica.priors import Independent, from_plain, to_plain
 from noisyica.rows.basis import Basis

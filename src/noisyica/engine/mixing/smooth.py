@@ -130,9 +130,7 @@ def learn_spectra(square: Any, old: Spectra, floor: Any, xp: Any) -> Spectra:
 
     profile = old.logs[:, None] - 0.5 * xp.log(scale_squared(old.tried[:, None]))
     best = xp.clip(xp.argmax(profile, 0), 1, TRIED - 2)
-    low, middle, high = (
-        xp.take_along_axis(profile, best[None] + i, 0)[0] for i in (-1, 0, 1)
-    )
+    low, middle, high = (xp.take_along_axis(profile, best[None] + i, 0)[0] for i in (-1, 0, 1))
     bend = xp.maximum(2 * middle - low - high, 1e-300)
     step = xp.clip(0.5 * (high - low) / bend, -1.0, 1.0)
     smoothness = old.tried[best] * (old.tried[1] / old.tried[0]) ** step
