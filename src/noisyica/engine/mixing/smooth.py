@@ -67,8 +67,8 @@ class SmoothEntries(NamedTuple):
 def first_spectra(basis: Basis, d: int, p: int) -> Spectra:
     """Return the parameters of p columns of d entries in this basis before learning."""
     e = basis.eigenvalues(d)
-    # from columns that are hardly smoothed at all to columns that hardly vary
-    tried = np.geomspace(1e-3 / e.max(), 1e3 / e[e > 1e-9 * e.max()].min(), TRIED)
+    # from columns that are not smoothed at all to columns that hardly vary
+    tried = np.geomspace(1e-6 / e.max(), 1e3 / e[e > 1e-9 * e.max()].min(), TRIED)
     logs = np.array([np.log1p(value * basis.values).mean() for value in tried])
     return Spectra(np.ones(p), np.zeros(p), e, tried, logs)
 
