@@ -212,8 +212,26 @@ def test_fit_with_sparse_components(files, monkeypatch, name):
     assert "entries are zero or" in (folder / "run" / "report.html").read_text()
 
 
+def test_fit_with_smooth_components(files, monkeypatch):
+    """The layout says what neighbours are; a table has none, and nothing is left of the run."""
+    folder, X = files
+    monkeypatch.chdir(folder)
+    np.save("images.npy", X[:, :4])
+    how = ["-p", 2, "--max-iter", 20, "--mixing-prior", "smooth", "-o", "run"]
+    refused = invoke("fit", "rows.csv", *how)
+    assert refused.exit_code == 1
+    assert "these are the columns of a table" in " ".join(refused.output.split())
+    assert not Path("run").exists()
+    result = invoke("fit", "images.npy", "--shape", "2x2", *how)
+    assert result.exit_code == 0, result.output
+    assert "smooth (neighbouring entries are alike" in " ".join(result.output.split())
+    assert repr(NoisyICA.load("run/model.npz").mixing_prior) == "Smooth(shape=(2, 2))"
+    assert "neighbouring entries are alike" in Path("run/report.html").read_text()
+    assert invoke("fit", "--resume", "run").exit_code == 0
+
+
 def test_help_lists_all_mixing_priors():
-    assert all(name in options.MIXING for name in mixing.NAMES)
+    assert all(name in options.MIXING for name in (*mixing.NAMES, "smooth"))
 
 
 def test_select_tells_of_progress_and_edges(files, monkeypatch):

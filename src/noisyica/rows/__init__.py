@@ -3,6 +3,8 @@
 ================  ==================================================================================
 ``source``        :class:`Rows`, by which all rows are read, centred and scaled, block by block
 ``scaling``       the centre and the unit of the rows, from one pass over blocks
+``neighbours``    which points of a row are neighbours: :class:`Smooth`
+``basis``         bases in which smooth rows have independent entries
 ``block``         :class:`Block`, the form in which the engine takes rows
 ``dimension``     how many components rows have
 ``starts``        mixing matrices to start from, made from a bounded number of rows
