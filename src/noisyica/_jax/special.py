@@ -85,15 +85,17 @@ def log_half_line(a: jax.Array, c: jax.Array) -> jax.Array:
 def half_line_moments(a: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the mean and variance of the density proportional to exp(-a t^2 / 2 + c t), t > 0."""
     root = jnp.sqrt(a)
-    scale = Q * root + jnp.abs(c)
-    tau = _divide(Q * root, scale)
+    scale = once(Q * root + jnp.abs(c))
+    tau, inverse = _divide(Q * root, scale), _divide(jnp.ones_like(scale), scale)
     first = tau * _polynomial(tau, 1)
     second = tau * tau * _polynomial(tau, 2)
-    mean_lower, variance_lower = (1 + first) / scale, (1 + 2 * first + second) / (scale * scale)
-    z = _divide(c, root)
-    hazard = jnp.exp(-0.5 * (z * z + LOG_2PI) - jax.scipy.special.log_ndtr(jnp.maximum(z, 0.0)))
-    mean_upper = _divide(z + hazard, root)
-    variance_upper = _divide(1 - hazard * (z + hazard), a)
+    mean_lower, variance_lower = (1 + first) * inverse, (1 + 2 * first + second) * inverse * inverse
+    z, width = _divide(c, root), _divide(jnp.ones_like(root), root)
+    # phi(z) / Phi(z): the normal probability beyond z > 0 is phi(z) sqrt(a) I(a, -c)
+    phi = once(jnp.exp(-0.5 * (z * z + LOG_2PI)))
+    hazard = once(phi / (1 - phi * root * inverse * jnp.exp(_polynomial(tau))))
+    mean_upper = (z + hazard) * width
+    variance_upper = (1 - hazard * (z + hazard)) * width * width
     return jnp.where(c > 0, mean_upper, mean_lower), jnp.where(
         c > 0, variance_upper, variance_lower
     )
