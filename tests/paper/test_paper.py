@@ -279,9 +279,9 @@ def test_papers_tables_are_whole():
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     smaller = pytest.MonkeyPatch()
-    smaller.setattr(
-        images, "METHODS", {k: images.METHODS[k] for k in ("SAEM/BG", "SAEM/BG, A hidden")}
-    )
+    ours = ("SAEM/BG", "SAEM/BG, A hidden")
+    smaller.setattr(images, "OURS", ours)
+    smaller.setattr(images, "METHODS", {name: images.METHODS[name] for name in ours})
     smaller.setattr(images, "OTHERS", {"FastICA": images.OTHERS["FastICA"]})
     smaller.setattr(images, "RIVALS", ())
     smaller.setattr(Options, "choose", lambda self, quick, full: 60 if quick == 300 else (30,))

@@ -29,7 +29,11 @@ from noisyica.paper.measures import cosines
 
 ROWS, INTERVALS, WIDTH, ALPHA, SHIFT, SIGMA = 1000, 8, 12, 0.5, 2.0, 0.5
 SHOWN = (6, 8, 15)
-FITS: dict[str, str | None] = {"maximum likelihood": None, "A hidden": "normal"}
+FITS: dict[str, str | None] = {
+    "maximum likelihood": None,
+    "A hidden": "normal",
+    "A sparse": "sparse",
+}
 FATES = ("recovered", "merged", "repeated", "noise", "off")
 RECOVERED = 0.9
 """A component belongs to an interval if their absolute cosine is at least this."""
@@ -93,7 +97,7 @@ def fates(A: np.ndarray) -> dict[str, int]:
 
 
 def run(options: Options) -> Result:
-    """Run the experiment: all numbers of components, by maximum likelihood and with A hidden."""
+    """Run the experiment: all numbers of components, with A hidden or sparse, or neither."""
     full = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
     sizes, max_iter = options.choose((2, 4, 6, 8, 15, 30), full), options.choose(200, 1000)
     seeds = options.seeds(1, 5)
@@ -119,7 +123,8 @@ def run(options: Options) -> Result:
         [
             "With A hidden (the library's default) components that the data do not support are "
             "switched off. What remains is the number of components that there are, and only these "
-            "count among those expected to be on."
+            "count among those expected to be on. With A sparse (mixing_prior='sparse') A is "
+            "hidden, too, and its entries are zero or normal, which suits intervals."
         ],
         seconds=computing_time(records),
     )
@@ -186,7 +191,7 @@ def _fates_claim(records: list[dict[str, Any]], p: int, fit: str) -> Claim:
 
 
 def _components(records: list[Record]) -> Picture:
-    figure = drawing.canvas(10, 6)
+    figure = drawing.canvas(10, 3 * len(FITS))
     grid = figure.subplots(len(FITS), len(SHOWN), squeeze=False)
     for i, fit in enumerate(FITS):
         for j, p in enumerate(SHOWN):

@@ -28,7 +28,13 @@ from noisyica.paper.measures import hoyer, nearest_class, purity
 
 P = 20
 CENSORED, CONTINUOUS = ("bg", "ebg", "et", "te", "teoff"), ("log", "lap", "eg", "ifa")
-FITS: dict[str, str | None] = {"A hidden": "normal", "maximum likelihood": None}
+FITS: dict[str, str | None] = {
+    "A hidden": "normal",
+    "A sparse": "sparse",
+    "maximum likelihood": None,
+}
+PICTURES = {"A hidden": "components", "A sparse": "sparse", "maximum likelihood": "likelihood"}
+"""The names of the pictures of these."""
 MEASURES = {
     "purity": "purity",
     "one_sided": "purity, one sign",
@@ -74,7 +80,7 @@ def most_active(n: int) -> int:
 
 
 def run(options: Options) -> Result:
-    """Run the experiment: all priors, with A hidden and by maximum likelihood."""
+    """Run the experiment: all priors, with A hidden or sparse, and by maximum likelihood."""
     digits = inputs.digits(options.data)
     seeds, max_iter = options.seeds(1, 3), options.choose(150, 1000)
     fits = options.choose(("A hidden",), tuple(FITS))
@@ -152,7 +158,7 @@ def _claim(records: list[dict[str, Any]], fit: str, measure: str) -> Claim:
 def _picture(records: list[Record], fit: str, shape: tuple[int, int]) -> Picture:
     models = {r["prior"]: (np.array(r["mean"]), np.array(r["components"])) for r in records}
     return Picture(
-        "components" if FITS[fit] else "likelihood",
+        PICTURES[fit],
         drawing.model_sheets(models, shape, 10, 2),
         f"The mean (first, less its average) and the {P} components of each model, {fit}; each "
         "model is divided by its largest entry.",
