@@ -1,6 +1,7 @@
 """Random data and random settings: a finite fit, or an error that says why there is none.
 
     python benchmarks/fuzz.py --count 1000 --seed 0
+    python benchmarks/fuzz.py --count 500 --laws
 
 Data are of few shapes, so that little has to be compiled. A pair is a failure when it ends in
 anything but a fit whose attributes and answers are all finite, or a ValueError or TypeError of the
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from noisyica import NoisyICA, priors
+from noisyica import NoisyICA, Smooth, priors
 from noisyica.priors import to_plain
 
 SHAPES = ((32, 6), (32, 6), (32, 6), (32, 6), (7, 6), (2, 6), (1, 6), (32, 1))
@@ -34,6 +35,11 @@ COMPILED = {
     "dtype": ("float32", "float32", "float64"),
     "boundaries": (False, False, False, True),
 }
+WITH_LAWS = {
+    "algorithm": ("saem", "saem", "mcem", "sem"),
+    "mixing_prior": ("sparse", "nonnegative", Smooth(shape=(3, 2))),
+}
+"""What replaces the above with ``--laws``: laws for the entries of A."""
 OTHERS = {
     "init": ("auto", "pca", "fastica", "random"),
     "n_draws": (2, (1, 2)),
@@ -165,7 +171,9 @@ def main() -> None:
     text = "the number of combinations of those settings for which code is compiled"
     parser.add_argument("--kinds", type=int, default=27, help=text)
     parser.add_argument("--only", type=int, help="the number of the only pair to try")
+    parser.add_argument("--laws", action="store_true", help="laws for the entries of A")
     options = parser.parse_args()
+    COMPILED.update(WITH_LAWS if options.laws else {})
     first, count = (options.only, 1) if options.only is not None else (options.seed, options.count)
     ends: collections.Counter[str] = collections.Counter()
     begun = time.time()

@@ -129,7 +129,7 @@ def test_in_many_settings(case):
     setting = {
         "volume": Smooth(shape=(6, 4, 6)),
         "surface": Smooth(faces=tube()),
-        "graph": Smooth(adjacency=sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(144, 144))),
+        "graph": Smooth(adjacency=sparse.diags_array([1, 1], offsets=[-1, 1], shape=(144, 144))),
         "colours": Smooth(shape=(6, 8)),
     }.get(case, GRID)  # fmt: skip
     prior = case if case in ("log", "te") else None

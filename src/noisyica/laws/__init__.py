@@ -26,6 +26,7 @@ A new law needs a log density only: see :class:`Law`.
 ``numerical``           numerical laws: a density given as a function, :class:`LogDensity`, and
                         random scales, :class:`ScaleMixture`; :class:`Tabulated` is what files hold
                         of the first
+``moved``               the base of laws that are made of another one: :class:`Moved`
 ``shift``               a law moved: :class:`Shift`, and :class:`Located`, whose location is learnt
 ``scale``               a law stretched, for entries of the mixing matrix: :class:`Scaled`
 ``mixtures``            weights that are learnt: :class:`Mixture`

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from noisyica._jax.arrays import floating
 from noisyica.laws.base import Law, Piece, Uniforms, law
 from noisyica.laws.mixtures import lower
+from noisyica.laws.moved import Moved
 
 Array = jax.Array
 
@@ -20,7 +21,7 @@ LEAST_CHANGE = 0.25
 
 
 @law()
-class Scaled(Law):
+class Scaled(Moved):
     """The law of ``scale`` times T, T having the law ``law``; the scale is learnt.
 
     It is for the entries of the mixing matrix. (The scale of a coefficient is that of its column.)
@@ -42,18 +43,6 @@ class Scaled(Law):
     scale: ArrayLike = 1.0
 
     @property
-    def n_uniforms(self) -> int:  # type: ignore[override]
-        return self.law.n_uniforms
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return self.law.smooth
-
-    @property
-    def compiles_fast(self) -> bool:  # type: ignore[override]
-        return self.law.compiles_fast
-
-    @property
     def scale_power(self) -> float:  # type: ignore[override]
         return self.law.scale_power
 
@@ -66,11 +55,8 @@ class Scaled(Law):
         atom = self.law.atom
         return None if atom is None else atom * jnp.asarray(self.scale)
 
-    def parts(self) -> list[tuple[ArrayLike, Law]]:
-        parts = self.law.parts()
-        if parts[0][1] is self.law:  # it is not a mixture
-            return [(1.0, self)]
-        return [(weight, Scaled(part, self.scale)) for weight, part in parts]
+    def _with(self, law: Law) -> Scaled:
+        return Scaled(law, self.scale)
 
     def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         """The tilt of T."""
@@ -119,10 +105,6 @@ class Scaled(Law):
             Piece(x.precision / (s * s), x.slope / s, x.location * s, x.free)
             for x in self.law.pieces()
         ]
-
-    @property
-    def convex(self) -> bool:
-        return self.law.convex
 
     def score(self, t: Array) -> Array:
         return self.law.score(t / self.scale) / self.scale

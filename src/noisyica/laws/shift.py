@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from noisyica.laws.base import Law, Piece, Uniforms, broadcast_double, law
+from noisyica.laws.moved import Moved
 
 Array = jax.Array
 
@@ -18,7 +19,7 @@ from the start."""
 
 
 @law()
-class Shift(Law):
+class Shift(Moved):
     """The law of ``by`` + T, T having the law ``law``.
 
     Its answers are computed in float64, since a large tilt nearly cancels a shift.
@@ -28,31 +29,12 @@ class Shift(Law):
     by: ArrayLike = 0.0
 
     @property
-    def n_uniforms(self) -> int:  # type: ignore[override]
-        return self.law.n_uniforms
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return self.law.smooth
-
-    @property
-    def n_parameters(self) -> int:
-        return self.law.n_parameters
-
-    @property
-    def compiles_fast(self) -> bool:  # type: ignore[override]
-        return self.law.compiles_fast
-
-    @property
     def atom(self) -> ArrayLike | None:
         atom = self.law.atom
         return None if atom is None else atom + self.by
 
-    def parts(self) -> list[tuple[ArrayLike, Law]]:
-        parts = self.law.parts()
-        if parts[0][1] is self.law:  # it is not a mixture
-            return [(1.0, self)]
-        return [(weight, Shift(part, self.by)) for weight, part in parts]
+    def _with(self, law: Law) -> Shift:
+        return Shift(law, self.by)
 
     def _tilt(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, Array, Any]:
         """The tilt of T, the log of the factor that it leaves out, and the dtype of the answer."""
@@ -88,10 +70,6 @@ class Shift(Law):
             x._replace(slope=x.slope + x.precision * self.by, location=x.location + self.by)
             for x in self.law.pieces()
         ]
-
-    @property
-    def convex(self) -> bool:
-        return self.law.convex
 
     def statistics(self, t: Array) -> Any:
         return self.law.statistics(t - self.by)
