@@ -25,7 +25,7 @@ def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constant
     parameters = to_numpy(parameters)
     chains = InMemory(blocks).first_chains(plan, parameters)
     if plan.mixing is not None:
-        mixing = plan.mixing.begin(parameters, constants.floor)
+        mixing = plan.mixing.begin(parameters, constants.floor, constants.total_weight)
         parameters = parameters._replace(mixing=mixing)
     if plan.diagonal:
         noise: Any = np.broadcast_to(parameters.sigma2, (d,))

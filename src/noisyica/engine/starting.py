@@ -54,8 +54,8 @@ def own_starts(task: Task) -> list[Parameters]:
 
     Where FastICA does not converge soon it would take longer than the run that begins there.
     """
-    short = {"fastica": "short fastica"}
-    return [_start(task, short.get(method, method)) for method in _methods(task)]
+    methods = (method.replace("fastica", "short fastica") for method in _methods(task))
+    return [_start(task, method) for method in methods]
 
 
 def _methods(task: Task) -> tuple[str, ...]:
@@ -83,8 +83,18 @@ def _start(task: Task, method: str) -> Parameters:
     if task.plan.diagonal and not task.prior.has_offset:
         # where columns have noise of their own, their units should not matter
         size = starts.column_sizes(task.sample)
+    sample, back = task.sample / size, task.rows.basis is not None and method == "varimax"
+    if back:  # it looks for zeros, which are in the basis of X
+        sample = task.rows.from_basis(sample)
+    method, _, strength = method.partition(", smoothed ")
+    if strength:
+        e = task.mixing.eigenvalues
+        sample = sample / (1 + float(strength) * e / e.mean())
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
-        A, noise = starts.start(task.sample / size, task.p, task.prior, method, task.rng)
+        A, noise = starts.start(sample, task.p, task.prior, method, task.rng)
+        if strength:
+            noise = starts.left_over(task.sample, A)
+    A = task.rows.to_basis(A.T).T if back else A
     A, noise = A * np.reshape(size, (-1, 1)), noise * np.square(size)
     if task.mixing is not None and task.prior.symmetric and not task.mixing.symmetric:
         A = A * np.where((A**3).sum(0) * task.mixing.mean() < 0, -1.0, 1.0)

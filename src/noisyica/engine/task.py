@@ -90,7 +90,9 @@ class Task(NamedTuple):
         particles = SCORED_PARTICLES.get(self.scoring_method(self.prior))
         values = self.log_likelihood(parameters, n_particles=particles, seed=_SCORE_SEED)
         prior = self.plan.mixing
-        of_mixing = 0.0 if prior is None else prior.log_density(state.parameters)
+        of_mixing = (
+            0.0 if prior is None else prior.log_density(state.parameters, state.statistics.mixing)
+        )
         return float(values.mean()) + of_mixing / float(self.constants.total_weight)
 
     def scoring_method(self, prior: Prior) -> str:

@@ -14,6 +14,7 @@ from noisyica.engine.convergence import Monitor
 from noisyica.engine.state import Run, drift_groups
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.units import in_units
 from noisyica.progress import Reporter
 
 
@@ -101,7 +102,7 @@ class Watch:
 
     def _note(self) -> str:
         """Return a text on the first run: the noise, and the prior's scalar parameters."""
-        parameters = self._task.in_units_of_x(self.runs[0].state.estimate)
+        parameters = in_units(self.runs[0].state.estimate, 1 / self._task.rows.unit)
         shown: dict[str, Any] = {"noise variance": np.mean(parameters.sigma2)}
         shown |= {k: v for k, v in parameters.prior.parameters.items() if np.size(v) == 1}
         return ", ".join(f"{name} {np.asarray(value).item():.4g}" for name, value in shown.items())

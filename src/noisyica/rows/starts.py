@@ -19,6 +19,8 @@ from noisyica.rows.source import Rows
 
 METHODS = ("auto", "pca", "fastica", "varimax", "random")
 """Starts by name; "auto" tries those that the priors propose (``Prior.starts``), for the best."""
+SMOOTHED = "fastica, smoothed "
+"""The beginning of the names of starts from rows that are smoothed first; a strength follows."""
 MAX_ROWS = 20_000
 """The maximum number of rows that starts are made from: they need not be exact."""
 MAX_COLUMNS = 4096
@@ -85,6 +87,14 @@ def count_above_noise(variances: np.ndarray, n: int, d: int) -> int:
     scatter = (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / (np.sqrt(n) + np.sqrt(d))
     edge = np.median(variances) * high / median * (1 + 3.3 * scatter)
     return int(np.clip((variances > edge).sum(), 1, max(1, min(n - 1, d) - 1)))
+
+
+def left_over(X: np.ndarray, A: np.ndarray) -> float:
+    """Return the mean square of what the columns of A leave of rows X, per direction left."""
+    d, p = A.shape
+    basis = np.linalg.qr(A)[0]
+    left = np.square(X).sum() - np.square(X @ basis).sum()
+    return float(max(left, 0.0) / (len(X) * max(d - p, 1)))
 
 
 def extended(X: np.ndarray, A: np.ndarray, p: int, spread: float) -> np.ndarray:

@@ -34,10 +34,10 @@ class MixingPrior(abc.ABC):
     """Further starts of :mod:`noisyica.rows.starts` that suit this prior."""
 
     @abc.abstractmethod
-    def begin(self, parameters: Parameters, floor: Any) -> Any:
+    def begin(self, parameters: Parameters, floor: Any, count: Any) -> Any:
         """Return the parameters of the prior for a run that begins at ``parameters.A``.
 
-        ``floor`` is the minimum noise variance.
+        ``floor`` is the minimum noise variance, ``count`` the number of rows.
         """
 
     @abc.abstractmethod
@@ -63,8 +63,12 @@ class MixingPrior(abc.ABC):
         the coefficients' prior (:mod:`noisyica.engine.expansion`).
         """
 
-    def log_density(self, parameters: Parameters) -> float:
-        """Return the log density of A, as far as it tells starts and runs apart."""
+    def log_density(self, parameters: Parameters, mixing: Mixing) -> float:
+        """Return what A's prior says of a run, as far as it tells starts and runs apart.
+
+        It is the log density of A or, where the moments of A tell it, a bound on the probability of
+        what the rows say of A.
+        """
         return 0.0
 
     @abc.abstractmethod

@@ -45,7 +45,7 @@ class ColumnsByLaw(MixingPrior):
     def starts(self) -> tuple[str, ...]:  # type: ignore[override]
         return () if self.smooth else ("varimax",)
 
-    def begin(self, parameters: Parameters, floor: Any) -> Any:
+    def begin(self, parameters: Parameters, floor: Any, count: Any) -> Any:
         prior = parameters.mixing
         size = np.sqrt((np.square(parameters.A).mean(0) + np.min(floor)) / prior.mean_square())
         return to_numpy(with_scale(prior, np.asarray(size, float)))
@@ -73,7 +73,7 @@ class ColumnsByLaw(MixingPrior):
         curvature = jnp.outer(jnp.square(entries).mean(1), squares)
         return products.T / count, curvature / count
 
-    def log_density(self, parameters: Parameters) -> float:
+    def log_density(self, parameters: Parameters, mixing: Mixing) -> float:
         prior = cast(to_numpy(parameters.mixing), float)
         entries = jnp.asarray(np.asarray(parameters.A).T)
         return float(prior.log_density(entries, jnp.zeros(entries.shape[1])).sum())
@@ -147,6 +147,8 @@ def _draw_and_weigh(law: Law, u: Any, a: Array, b: Array) -> tuple[Array, Array,
 
 def _shares(logs: list[Array]) -> list[Array]:
     """Return the shares of the parts of a law, given the logs of their weights."""
+    if len(logs) == 1:
+        return [jnp.ones_like(logs[0])]
     if len(logs) == 2:  # a third of the time of a softmax
         second = once(jax.nn.sigmoid(logs[1] - logs[0]))
         return [1 - second, second]

@@ -27,7 +27,7 @@ class NormalColumns(MixingPrior):
 
     normal = True
 
-    def begin(self, parameters: Parameters, floor: Any) -> Any:
+    def begin(self, parameters: Parameters, floor: Any, count: Any) -> Any:
         return np.square(parameters.A).mean(0) + np.min(floor)
 
     def draw(

@@ -19,15 +19,19 @@ import numpy as np
 from noisyica._jax.arrays import to_numpy
 from noisyica.engine.mixing.base import MixingPrior, unit_prior, with_scale
 from noisyica.engine.mixing.by_law import draw_columns
+from noisyica.engine.regression import equations
 from noisyica.engine.statistics import Mixing, Statistics
 from noisyica.laws import Normal
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.basis import Basis
+from noisyica.rows.starts import SMOOTHED
 
 Array = jax.Array
 
 TRIED = 256
-"""The number of values of lambda among which the M-step begins to look."""
+"""The number of values of lambda from none to all that can be told apart."""
+STEPS = 2
+"""The number of steps of Fisher scoring in an M-step."""
 
 
 class Spectra(NamedTuple):
@@ -36,8 +40,7 @@ class Spectra(NamedTuple):
     scale: Any  # (p,)  tau
     smoothness: Any  # (p,)  lambda
     eigenvalues: Any  # (d,)
-    tried: Any  # (TRIED,)  values of lambda
-    logs: Any  # (TRIED,)  the mean of log(1 + lambda e) over the eigenvalues, for each of these
+    tried: Any  # (TRIED,)  values of lambda, increasing
 
     @property
     def symmetric(self) -> bool:
@@ -47,6 +50,25 @@ class Spectra(NamedTuple):
     def deviations(self) -> Any:
         """Return the standard deviations (p, d) of the entries of the columns."""
         return self.scale[:, None] / (1 + self.smoothness[:, None] * self.eigenvalues)
+
+    def log_likelihood(self, square: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Return that of estimates of entries, given by their squares (d, p), for each column.
+
+        ``noise`` (p,) is the variance of their errors.
+        """
+        variance = np.square(self.deviations()).T + noise
+        return -0.5 * np.sum(np.log(variance) + square / variance, 0)
+
+
+class Seen(NamedTuple):
+    """What the rows say of the entries of A by themselves, given the coefficients.
+
+    Averages over iterations are weighted: squares and variances are multiplied by ``weight``.
+    """
+
+    square: Any  # (d, p)  squares of the entries' estimates by least squares, given other columns
+    noise: Any  # (p,)  the variance of their errors
+    weight: Any  # (p,)
 
 
 class SmoothEntries(NamedTuple):
@@ -69,8 +91,7 @@ def first_spectra(basis: Basis, d: int, p: int) -> Spectra:
     e = basis.eigenvalues(d)
     # from columns that are not smoothed at all to columns that hardly vary
     tried = np.geomspace(1e-6 / e.max(), 1e3 / e[e > 1e-9 * e.max()].min(), TRIED)
-    logs = np.array([np.log1p(value * basis.values).mean() for value in tried])
-    return Spectra(np.ones(p), np.zeros(p), e, tried, logs)
+    return Spectra(np.ones(p), np.full(p, tried[0]), e, tried)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,10 +99,31 @@ class SmoothColumns(MixingPrior):
     """Normal entries in an eigenbasis, whose scale and smoothness are learnt for each column."""
 
     normal = True
+    starts = (f"{SMOOTHED}4", f"{SMOOTHED}40")
 
-    def begin(self, parameters: Parameters, floor: Any) -> Any:
-        square = np.square(parameters.A) + np.min(floor)
-        return learn_spectra(square, to_numpy(parameters.mixing), floor, np)
+    def begin(self, parameters: Parameters, floor: Any, count: Any) -> Any:
+        """Return the likeliest of several smoothnesses, A being known up to what noise makes of it.
+
+        Given ``count`` rows, noise adds sigma^2 / (count E[beta^2]) to the square of an entry.
+        """
+        spectra, square = to_numpy(parameters.mixing), np.square(np.asarray(parameters.A))
+        size = max(float(np.max(parameters.prior.variance())), 1e-3)
+        noise = np.full(square.shape[1], np.mean(parameters.sigma2) / (count * size))
+        square = square + noise + np.min(floor)
+        best, most = spectra, np.full(square.shape[1], -np.inf)
+        for value in spectra.tried[::8]:
+            shrink = np.square(1 / (1 + value * spectra.eigenvalues))
+            scale2 = shrink @ (square - noise) / np.square(shrink).sum()
+            scale = np.sqrt(np.maximum(scale2, np.min(floor)))
+            found = spectra._replace(scale=scale, smoothness=0 * scale + value)
+            likelihood = found.log_likelihood(square, noise)
+            better = likelihood > most
+            best = best._replace(
+                scale=np.where(better, found.scale, best.scale),
+                smoothness=np.where(better, found.smoothness, best.smoothness),
+            )
+            most = np.maximum(likelihood, most)
+        return best
 
     def draw(
         self,
@@ -92,47 +134,70 @@ class SmoothColumns(MixingPrior):
         free_mean: bool,
     ) -> tuple[Array, Mixing]:
         spectra = parameters.mixing
-        prior = with_scale(unit_prior(Normal(), len(spectra.scale)), spectra.deviations())
-        return draw_columns(key, statistics, parameters, prior, count, free_mean)
+        deviations = spectra.deviations()
+        prior = with_scale(unit_prior(Normal(), len(spectra.scale)), deviations)
+        A, found = draw_columns(key, statistics, parameters, prior, count, free_mean)
+        # what the rows say of an entry by themselves: an estimate, and its variance; a component
+        # that is off in all rows says what its prior says
+        size = jnp.diag(equations(statistics, parameters.prior, free_mean).covariance)
+        known = size > 1e-9
+        noise = parameters.sigma2 / (count * jnp.where(known, size, 1e-9))
+        own = jnp.square(deviations).T
+        square = jnp.where(known, jnp.square(found.mean * (1 + noise / own)), own + noise)
+        # iterations in which a component is hardly on say little, and should count as little
+        weight = jnp.square(1 / (1 + noise / jnp.square(spectra.scale)))
+        return A, found._replace(law=Seen(weight * square, weight * noise, weight))
 
     def mstep(self, mixing: Mixing, old: Any, floor: Array) -> Any:
-        return learn_spectra(mixing.square, old, floor, jnp)
+        for _ in range(STEPS):
+            old = learn_spectra(mixing.law, old, floor)
+        return old
 
     def pull(self, parameters: Parameters, count: Array) -> tuple[Array, Array]:
         A, variances = parameters.A, jnp.square(parameters.mixing.deviations()).T
         # the curvature is left out: it only shortens the steps
         return A.T @ (A / variances) / count, jnp.zeros((A.shape[1], A.shape[1]))
 
-    def log_density(self, parameters: Parameters) -> float:
-        deviations = to_numpy(parameters.mixing).deviations()
-        terms = np.square(np.asarray(parameters.A).T / deviations) + 2 * np.log(deviations)
-        return float(-0.5 * terms.sum())
+    def log_density(self, parameters: Parameters, mixing: Mixing) -> float:
+        """Return less the divergence of A's posterior from its prior, both taken as normal."""
+        variance = np.square(to_numpy(parameters.mixing).deviations()).T
+        square, mean = np.asarray(mixing.square), np.asarray(mixing.mean)
+        known = np.maximum((square - np.square(mean)) / variance, 1e-30)
+        return float(-0.5 * (square / variance - 1 - np.log(known)).sum())
 
     def learnt(self, parameters: Parameters, unit: float, order: np.ndarray) -> SmoothEntries:
         spectra: Any = to_numpy(parameters.mixing)
         return SmoothEntries(unit * spectra.scale[order], spectra.smoothness[order])
 
 
-def learn_spectra(square: Any, old: Spectra, floor: Any, xp: Any) -> Spectra:
-    """Return the parameters of maximum likelihood given the mean squares (d, p) of the entries.
+def learn_spectra(seen: Seen, old: Spectra, floor: Array) -> Spectra:
+    """Return likelier parameters, given what the rows say of the entries: a step of Fisher scoring.
 
-    Given lambda, tau^2 is the mean of square (1 + lambda e)^2, a polynomial in lambda whose
-    coefficients are three sums over the entries. What is left is a function of lambda alone. It is
-    maximised over the values ``old.tried``, and between these by a parabola. ``xp`` is the module
-    of arrays, NumPy or JAX's.
+    The likelihood is that of the estimates themselves, N(0, tau^2 / (1 + lambda e)^2 + noise). Were
+    the entries taken as they are drawn, those of which the rows say little would tell what the
+    prior has told them, and hundreds of iterations would pass before they are smooth.
     """
-    e = old.eigenvalues
-    powers = xp.stack([xp.ones_like(e), 2 * e, e * e])
-    sums = powers @ square / len(e)  # (3, p)
-
-    def scale_squared(smoothness: Any) -> Any:
-        return sums[0] + smoothness * (sums[1] + smoothness * sums[2])
-
-    profile = old.logs[:, None] - 0.5 * xp.log(scale_squared(old.tried[:, None]))
-    best = xp.clip(xp.argmax(profile, 0), 1, TRIED - 2)
-    low, middle, high = (xp.take_along_axis(profile, best[None] + i, 0)[0] for i in (-1, 0, 1))
-    bend = xp.maximum(2 * middle - low - high, 1e-300)
-    step = xp.clip(0.5 * (high - low) / bend, -1.0, 1.0)
-    smoothness = old.tried[best] * (old.tried[1] / old.tried[0]) ** step
-    scale = xp.sqrt(xp.maximum(scale_squared(smoothness), xp.min(floor)))
-    return old._replace(scale=scale, smoothness=smoothness)
+    e, (smoothness, scale) = old.eigenvalues, (old.smoothness[:, None], old.scale[:, None])
+    shrink = 1 / (1 + smoothness * e)
+    own = jnp.square(scale * shrink)  # (p, d)
+    weight = jnp.maximum(seen.weight, 1e-300)
+    variance = own + (seen.noise / weight)[:, None]
+    # derivatives of the log of the variance along log tau^2 and log lambda
+    along = own / variance
+    slope = -2 * smoothness * e * shrink * along
+    excess = (seen.square / weight).T / variance - 1
+    score = (along * excess).sum(1), (slope * excess).sum(1)
+    a, b, c = ((x * y).sum(1) for x, y in ((along, along), (along, slope), (slope, slope)))
+    a, c = 1.01 * a + 1e-30, 1.01 * c + 1e-30
+    determinant = a * c - b * b
+    steps = (
+        (c * score[0] - b * score[1]) / determinant,
+        (a * score[1] - b * score[0]) / determinant,
+    )
+    for_scale, for_smoothness = (jnp.clip(step, -1.0, 1.0) for step in steps)
+    new_scale = old.scale * jnp.exp(0.5 * for_scale)
+    new_smoothness = old.smoothness * jnp.exp(for_smoothness)
+    return old._replace(
+        scale=jnp.maximum(new_scale, jnp.sqrt(jnp.min(floor))),
+        smoothness=jnp.clip(new_smoothness, old.tried[0], old.tried[-1]),
+    )
