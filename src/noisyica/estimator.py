@@ -375,8 +375,8 @@ class NoisyICA(
                 f"checkpoint={os.fspath(self.checkpoint)!r}: there is no folder {folder}."
             )
         settings, init = deciding_settings(self)
-        rows = task.rows
-        return Checkpoint(self.checkpoint, identity(settings, rows.X, rows.sample_weight, init))
+        arrays = task.rows.X, task.rows.sample_weight, init, task.rows.eigenvectors
+        return Checkpoint(self.checkpoint, identity(settings, *arrays))
 
     def _last_fit(self) -> LastFit | None:
         """Return what the last fit left, for a warm start."""

@@ -1,5 +1,9 @@
 """Bases of neighbouring points, against the Laplacian of the graph itself."""
 
+import copy
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -47,6 +51,7 @@ CASES = {
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_basis_is_orthonormal_and_diagonalises_the_laplacian(name, channels):
     setting, adjacency = CASES[name]
+    setting = dataclasses.replace(setting, channels=channels)
     d = channels * len(adjacency)
     basis = setting.basis(d)
     vectors = basis.back(np.eye(d))  # in rows
@@ -57,6 +62,25 @@ def test_the_basis_is_orthonormal_and_diagonalises_the_laplacian(name, channels)
     np.testing.assert_allclose(basis.back(basis.forward(rows)), rows, atol=1e-12)
     variances = np.square(rows)
     np.testing.assert_allclose(basis.variances(variances), variances @ np.square(vectors))
+
+
+def test_edges_that_stand_twice_are_added():
+    twice = sparse.csr_array(([1.0, 1, 1, 1], [1, 1, 0, 0], [0, 2, 4]), shape=(2, 2))
+    np.testing.assert_allclose(Smooth(adjacency=twice).basis(2).values, [0, 4], atol=1e-12)
+    assert twice.nnz == 4  # it is the caller's
+
+
+def test_settings_are_values():
+    adjacency = WEIGHTED.copy()
+    setting = Smooth(adjacency=adjacency)
+    adjacency[0, 1] = 7  # no longer symmetric
+    assert setting == Smooth(adjacency=WEIGHTED)
+    assert hash(setting) == hash(copy.deepcopy(setting))
+    assert repr(setting) == "Smooth(adjacency=<4 points, 2 pairs of neighbours>)"
+    assert Smooth(shape=(2, 3)) == pickle.loads(pickle.dumps(Smooth(shape=[2, 3])))
+    assert Smooth(shape=(2, 3)) != Smooth(shape=(3, 2))
+    assert Smooth(shape=(2, 3)) != Smooth(shape=(2, 3), channels=3)
+    assert Smooth(faces=OCTAHEDRON) == Smooth(adjacency=octahedron_adjacency())
 
 
 def test_layouts_know_their_neighbours():
@@ -94,6 +118,12 @@ def test_layouts_know_their_neighbours():
         ({"shape": (0, 3)}, "tuple of integers"),
         ({"shape": (1, 1)}, "at least two"),
         ({"shape": "8x8"}, "tuple of integers"),
+        ({"shape": np.array([], int)}, "tuple of integers"),
+        ({"shape": ((1, 2), 3)}, "tuple of integers"),
+        ({"shape": (2**40, 2**40)}, "tuple of integers"),
+        ({"shape": (2, 2), "channels": 0}, "at least 1"),
+        ({"shape": (2, 2), "channels": 1.5}, "at least 1"),
+        ({"faces": [[0, 1, 2], [1, 2]]}, "triangles"),
         ({"faces": OCTAHEDRON[:, :2]}, r"got shape \(8, 2\)"),
         ({"faces": OCTAHEDRON - 1}, "from 0"),
         ({"faces": OCTAHEDRON.astype(float)}, "float64"),
@@ -102,7 +132,10 @@ def test_layouts_know_their_neighbours():
         ({"adjacency": [[0, 1], [0, 0]]}, "not symmetric"),
         ({"adjacency": [[0, -1], [-1, 0]]}, "negative"),
         ({"adjacency": [[0, np.nan], [np.nan, 0]]}, "not finite"),
-        ({"adjacency": "neighbours"}, "matrix of numbers"),
+        ({"adjacency": "neighbours"}, "square"),
+        ({"adjacency": np.zeros((0, 0))}, "square"),
+        ({"adjacency": [[0, 1j], [1j, 0]]}, "real numbers"),
+        ({"adjacency": [[0, 1e308], [1e308, 0]]}, "too large"),
         ({"adjacency": np.eye(3)}, "none are neighbours"),
         ({"adjacency": sparse.eye_array(MOST_POINTS + 1)}, "at most 10,000 points"),
     ],

@@ -34,10 +34,11 @@ def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
             f"{kept} components are more than {n} rows can determine: most of what they are comes "
             "from the prior and the start. Take fewer components, or n_components='auto'."
         )
-    if task.with_own_noise is not None and kept > task.with_own_noise:
+    own_noise = task.with_own_noise if task.rows.basis is None else None  # Smooth refuses it
+    if own_noise is not None and kept > own_noise:
         said.append(
             f"{kept} components were found with equal noise in all columns, but with a noise "
-            f"variance for each column there would be about {task.with_own_noise}, and that fits "
+            f"variance for each column there would be about {own_noise}, and that fits "
             "better (by the BIC of normal components): many components may be noise of single "
             "columns. Take noise='diagonal', or bring the columns to one scale."
         )

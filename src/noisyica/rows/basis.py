@@ -26,6 +26,8 @@ class Basis(abc.ABC):
 
     values: np.ndarray
     """The eigenvalues (m,)."""
+    vectors: np.ndarray | None = None
+    """The eigenvectors (m, m) in columns, where another machine might find others as good."""
 
     def eigenvalues(self, d: int) -> np.ndarray:
         """Return the eigenvalue of each of d entries of a row in the basis."""
@@ -80,21 +82,26 @@ class GridBasis(Basis):
 class GraphBasis(Basis):
     """The eigenvectors of a graph's Laplacian, (m, m)."""
 
+    vectors: np.ndarray
+
     def __init__(self, laplacian: np.ndarray) -> None:
         with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
             values, self.vectors = linalg.eigh(laplacian, overwrite_a=True, driver="evd")
         self.values = np.maximum(values, 0.0)
 
     def _turned_points(self, points: np.ndarray, back: bool) -> np.ndarray:
+        turn = self.vectors.T if back else self.vectors
         with threadpool_limits(limits=1):
-            return (self.vectors if back else self.vectors.T) @ points
+            if points.shape[2] == 1:
+                return points[:, :, 0] @ turn
+            return turn.T @ points
 
     def variances(self, of_entries: np.ndarray) -> np.ndarray:
         points = of_entries.reshape(len(of_entries), len(self.values), -1)
         return (np.square(self.vectors) @ points).reshape(of_entries.shape)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=2)
 def graph_basis(m: int, edges: bytes, weights: bytes) -> GraphBasis:
     """Return the basis of a graph of m points; the last ones that were asked for are kept.
 

@@ -62,8 +62,13 @@ class Rows:
         new.unit = unit
         return new, summary
 
+    @property
+    def eigenvectors(self) -> np.ndarray | None:
+        """The vectors of the basis of the rows, unless they follow from the settings to the bit."""
+        return None if self.basis is None else self.basis.vectors
+
     def in_basis(self, basis: Basis) -> Rows:
-        """Return the rows with centred and scaled rows in another basis."""
+        """Return the same rows, but whatever is centred and scaled is in this basis, too."""
         new = object.__new__(Rows)
         new.__dict__.update(self.__dict__, basis=basis)
         return new

@@ -150,7 +150,7 @@ def in_words(estimator: Any) -> tuple[str, str]:
     setting = estimator.mixing_prior if hasattr(estimator, "mixing_prior_") else None
     if setting is None or isinstance(setting, str):
         name, text = str(setting).lower(), WORDS[setting]
-    elif isinstance(setting, Smooth):
+    elif isinstance(estimator.mixing_prior_, SmoothEntries):
         name, lengths = "smooth", estimator.mixing_prior_.length
         text = f"neighbouring entries are alike, over {lengths.min():.2g} to {lengths.max():.2g} "
         text += "steps"

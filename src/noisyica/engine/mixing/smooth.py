@@ -189,15 +189,10 @@ def learn_spectra(seen: Seen, old: Spectra, floor: Array) -> Spectra:
     score = (along * excess).sum(1), (slope * excess).sum(1)
     a, b, c = ((x * y).sum(1) for x, y in ((along, along), (along, slope), (slope, slope)))
     a, c = 1.01 * a + 1e-30, 1.01 * c + 1e-30
-    determinant = a * c - b * b
-    steps = (
-        (c * score[0] - b * score[1]) / determinant,
-        (a * score[1] - b * score[0]) / determinant,
-    )
-    for_scale, for_smoothness = (jnp.clip(step, -1.0, 1.0) for step in steps)
-    new_scale = old.scale * jnp.exp(0.5 * for_scale)
-    new_smoothness = old.smoothness * jnp.exp(for_smoothness)
-    return old._replace(
-        scale=jnp.maximum(new_scale, jnp.sqrt(jnp.min(floor))),
-        smoothness=jnp.clip(new_smoothness, old.tried[0], old.tried[-1]),
-    )
+    step = (a * score[1] - b * score[0]) / (a * c - b * b)
+    new = old.smoothness * jnp.exp(jnp.clip(step, -1.0, 1.0))
+    new = jnp.clip(new, old.tried[0], old.tried[-1])
+    # the scale that suits the smoothness, which may have gone less far
+    step = (score[0] - b * jnp.log(new / old.smoothness)) / a
+    scale = old.scale * jnp.exp(0.5 * jnp.clip(step, -1.0, 1.0))
+    return old._replace(scale=jnp.maximum(scale, jnp.sqrt(jnp.min(floor))), smoothness=new)
