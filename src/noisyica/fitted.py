@@ -99,8 +99,8 @@ class Fitted:
         errors : dict of arrays
             Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
             the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`). Its
-            attribute ``robust`` says which they are. Where A's entries have a law other than the
-            normal one, the errors of "components" and "mixing" are ``components_std_``.
+            attribute ``robust`` says which they are. Where ``mixing_prior`` is neither "normal" nor
+            None, the errors of "components" and "mixing" are ``components_std_``.
 
         Examples
         --------

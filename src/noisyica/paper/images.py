@@ -160,9 +160,9 @@ def _notes() -> list[str]:
         "the coefficients, and their noise variance is that of the residual, without a correction "
         "for the number of parameters. Sparse PCA and varimax look for components that are "
         "themselves sparse, and these are sparse (13 and 25 of 256 pixels are not 0, and no pixel "
-        "is in both): they use what no other method knows but that with A sparse. In the last "
-        "tables each estimated "
-        "column has the scale that suits it best. Least squares with the true coefficients is no "
+        "is in both): they use what no other method knows, except the one with A sparse. In the "
+        "last tables each estimated column has the scale that suits it best. Least squares with "
+        "the true coefficients is no "
         "method but a bound: the error that is left when nothing is hidden. (A normal prior for A, "
         "or a penalty, can still do better.)",
         "The error of IFA is mostly one of scale, as the table at the best scale shows: its law "
@@ -293,7 +293,7 @@ def _noise_claim(records: list[dict[str, Any]], counts: tuple[int, ...]) -> Clai
     return Claim(
         f"The noise variance is well estimated by all of our methods: it is "
         f"{min(ratios.values()):.3f} to {max(ratios.values()):.3f} of the truth, farthest off with "
-        f"{method} at n = {n}, σ = {sigma}; with A hidden, it is {min(hidden):.3f} to "
+        f"{method} at n = {n}, σ = {sigma}; with a prior of A, it is {min(hidden):.3f} to "
         f"{max(hidden):.3f} of the truth.",
         abs(float(np.log(ratios[worst]))) < 0.2,
     )

@@ -82,7 +82,10 @@ class SmoothEntries(NamedTuple):
 
     @property
     def length(self) -> np.ndarray:
-        """About how many steps from point to point a component goes on as it is, (p,)."""
+        """The number of steps from point to point over which components stay nearly the same, (p,).
+
+        A step is one from a point to a neighbour, of weight 1.
+        """
         return np.sqrt(self.smoothness)
 
 
