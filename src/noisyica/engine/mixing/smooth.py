@@ -157,9 +157,9 @@ class SmoothColumns(MixingPrior):
         return old
 
     def pull(self, parameters: Parameters, count: Array) -> tuple[Array, Array]:
-        A, variances = parameters.A, jnp.square(parameters.mixing.deviations()).T
-        # the curvature is left out: it only shortens the steps
-        return A.T @ (A / variances) / count, jnp.zeros((A.shape[1], A.shape[1]))
+        A, precision = parameters.A, jnp.square(1 / parameters.mixing.deviations()).T
+        # a rough column weighs heavily on a smooth one, which the curvature knows
+        return A.T @ (A * precision) / count, jnp.square(A).T @ precision / count
 
     def log_density(self, parameters: Parameters, mixing: Mixing) -> float:
         """Return less the divergence of A's posterior from its prior, both taken as normal."""
