@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica.engine.mstep import mstep
+from noisyica.engine.state import Constants
 from noisyica.engine.statistics import collect
 from noisyica.laws import Dirac, Laplace, Mixture, Normal
 from noisyica.posterior import enumeration
@@ -81,7 +82,7 @@ def test_em_never_lowers_the_likelihood(name):
     @jax.jit
     def iterate(parameters):
         statistics, log_p = expected_statistics(parameters, block)
-        return mstep(statistics, parameters, plan_of(), jnp.asarray(1e-12)), log_p.mean()
+        return mstep(statistics, parameters, plan_of(), Constants(1.0, 1e-12, None)), log_p.mean()
 
     history = []
     for _ in range(31):

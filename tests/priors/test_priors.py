@@ -14,6 +14,7 @@ from noisyica._jax.arrays import cast
 from noisyica._jax.compiling import Compiled
 from noisyica._jax.randomness import RowKeys, uniforms
 from noisyica.engine.mstep import mstep
+from noisyica.engine.state import Constants
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import Parameters, channel
 from noisyica.priors import TABLE, Channel, ternary
@@ -162,7 +163,9 @@ def test_m_step_is_the_maximum_of_the_complete_likelihood(name):
     X = mean + m[:, None] + beta.T @ rng.normal(size=(p, d)) + 0.4 * rng.normal(size=(n, d))
     statistics = collect(prior, latent, block_of(X.T))
     old = Parameters(jnp.zeros((d, p)), jnp.zeros(d), jnp.ones(()), prior)
-    learnt = mstep(statistics, old, plan_of(free_mean=not prior.has_offset), jnp.asarray(1e-12))
+    learnt = mstep(
+        statistics, old, plan_of(free_mean=not prior.has_offset), Constants(1.0, 1e-12, None)
+    )
 
     def likelihood(A, mean, sigma2, prior):
         return (

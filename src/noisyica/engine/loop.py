@@ -102,7 +102,7 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
     if plan.mixing is None:
         statistics = rotate(statistics, move.W)
         statistics = shift(statistics, move.shift) if shifts else statistics
-    learnt = mstep(statistics, parameters, plan, constants.floor)
+    learnt = mstep(statistics, parameters, plan, constants)
     if prior.smooth and algorithm.stochastic:
         # let A turn first: fitted to mixtures of components, a law looks normal
         early = t < constants.schedule.burn_in / 4

@@ -329,6 +329,17 @@ class Law:
         """
         return self
 
+    def mstep_of_each(self: LawType, statistics: Any) -> LawType:
+        """The laws of several components, each learnt from statistics of its own.
+
+        All parameters of this law, and of the answer, have a leading axis of the components, and so
+        have the statistics. Components may learn from each other.
+        """
+        if not jax.tree.leaves((self, statistics)):
+            return self
+        each: Callable[..., LawType] = jax.vmap(lambda law, sums: law.mstep(sums))
+        return each(self, statistics)
+
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         """Terms t psi(t), psi = -(log density)', and 1; both are 0 at an atom.
 

@@ -16,6 +16,7 @@ from noisyica._jax.arrays import floating
 from noisyica._jax.xla import once
 from noisyica.laws.atoms import Dirac
 from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
+from noisyica.laws.together import weights_together
 
 Array = jax.Array
 
@@ -218,6 +219,19 @@ class Mixture(Law):
         counts, inner = statistics
         laws = tuple(x.mstep(s) for x, s in zip(self.laws, inner, strict=True))
         return Mixture(laws, keep_inside(jnp.stack(counts, -1)))
+
+    def mstep_of_each(self, statistics: Any) -> Mixture:
+        """The mixtures of several components, their weights drawn towards each other.
+
+        That is so where the laws in them are the same for all components, so that their weights can
+        be compared.
+        """
+        counts, inner = statistics
+        laws = tuple(x.mstep_of_each(s) for x, s in zip(self.laws, inner, strict=True))
+        weights = jnp.stack(counts, -1)
+        if not any(x.n_parameters for x in self.laws):
+            weights = weights_together(weights)
+        return Mixture(laws, keep_inside(weights))
 
     def _part_classes(self) -> list[Classes | None]:
         return [x.classes() for x in self.laws]

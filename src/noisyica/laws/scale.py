@@ -118,9 +118,16 @@ class Scaled(Moved):
         return self.law.statistics(z), size * jnp.asarray(self.scale) ** self.scale_power, count
 
     def mstep(self, statistics: Any) -> Scaled:
-        inner, total, count = statistics
+        return self._learnt(statistics, self.law.mstep(statistics[0]))
+
+    def mstep_of_each(self, statistics: Any) -> Scaled:
+        return self._learnt(statistics, self.law.mstep_of_each(statistics[0]))
+
+    def _learnt(self, statistics: Any, law: Law) -> Scaled:
+        """The law with the scale that the statistics tell, ``law`` being learnt already."""
+        _, total, count = statistics
         power, old = self.scale_power, jnp.asarray(self.scale)
         known = count > 1e-9
         mean = jnp.where(known, total / jnp.where(known, count, 1.0), old**power)
         scale = jnp.maximum(mean, (LEAST_CHANGE * old) ** power) ** (1 / power)
-        return Scaled(self.law.mstep(inner), scale)
+        return Scaled(law, scale)

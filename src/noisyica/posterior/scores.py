@@ -197,9 +197,7 @@ def _mstep_jacobian(prior: Prior, p: int) -> Array:
     The statistics are in units of the largest of them.
     """
     n = 1000
-    statistics = prior.statistics(
-        prior.sample_prior(jax.random.key(0), p, n, float), jnp.full((n,), 1 / n)
-    )
+    statistics = prior.statistics(prior.sample_prior(jax.random.key(0), p, n, float), jnp.ones(n))
     flat, restore = jax.flatten_util.ravel_pytree(statistics)
     if not flat.size:
         return jnp.zeros((len(_flat(prior)), 1))

@@ -222,8 +222,8 @@ class Independent(Prior):
         return jax.tree.map(total, self.law_of_rows().statistics(latent))
 
     def mstep(self, statistics: Any) -> Independent:
-        law = self._for_each_law(lambda law, sums: law.mstep(sums), statistics)
-        return self._with(law, self.components)
+        learn = self.law.mstep_of_each if self.components else self.law.mstep
+        return self._with(learn(statistics), self.components)
 
     def expansion(self, latent: Array, weight: Array) -> Any:
         law = self.law_of_rows()

@@ -25,6 +25,7 @@ from noisyica.engine.regression import Equations, equations, residual
 from noisyica.engine.statistics import Mixing, Statistics
 from noisyica.laws import Law
 from noisyica.laws.mixtures import mixed_moments
+from noisyica.laws.together import scales_together
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Independent
 
@@ -63,7 +64,11 @@ class ColumnsByLaw(MixingPrior):
 
     def mstep(self, mixing: Mixing, old: Any, floor: Array) -> Any:
         new = old.mstep(mixing.law)
-        return with_scale(new, jnp.maximum(new.law.scale, jnp.sqrt(jnp.min(floor))))
+        square = jnp.maximum(jnp.square(new.law.scale), jnp.min(floor))
+        # of how many entries the scale is learnt, and what each says of the log of its square
+        entries = len(mixing.mean) if mixing.on is None else jnp.maximum(mixing.on.sum(0), 1.0)
+        together = scales_together(square, entries * old.law.scale_power / 4)
+        return with_scale(new, jnp.sqrt(together))
 
     def pull(self, parameters: Parameters, count: Array) -> tuple[Array, Array]:
         entries, prior = parameters.A.T, parameters.mixing

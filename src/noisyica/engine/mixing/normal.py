@@ -15,6 +15,7 @@ from noisyica.engine.mixing.base import MixingPrior, unit_prior, with_scale
 from noisyica.engine.regression import eigh, equations, residual
 from noisyica.engine.statistics import Mixing, Statistics
 from noisyica.laws import Normal
+from noisyica.laws.together import scales_together
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Independent
 
@@ -62,7 +63,8 @@ class NormalColumns(MixingPrior):
         return draw, Mixing(mean, jnp.square(mean) + variance, mean @ statistics.b, left)
 
     def mstep(self, mixing: Mixing, old: Any, floor: Array) -> Any:
-        return jnp.maximum(mixing.square.mean(0), jnp.min(floor))
+        square = jnp.maximum(mixing.square.mean(0), jnp.min(floor))
+        return scales_together(square, len(mixing.square) / 2)
 
     def pull(self, parameters: Parameters, count: Array) -> tuple[Array, Array]:
         A = parameters.A
