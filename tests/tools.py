@@ -43,6 +43,8 @@ LAWS: dict[str, Law] = PRIOR_LAWS | {
     "scale-mixture": ScaleMixture(Exponential(), Normal(0.5)),
     "log-density": LogDensity(_quartic),
     "scaled": Scaled(laws.Laplace(), 0.3),
+    "normal-scales": laws.NormalScales((0.0, 0.2, 1.0, 3.0), (0.3, 0.3, 0.3, 0.1)),
+    "smooth-scales": laws.NormalScales((0.1, 1.0, 4.0), (0.3, 0.5, 0.2)),
     "own": SkewSecant(0.4),
     "own-closed": ClosedNormal(),
 }
@@ -144,14 +146,17 @@ def quadrature(law: Law, a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
         w = np.linspace(low, high, 2501)
         points.append(sign * np.exp(w))
         masses.append(log_mass(w, sign) + np.log(w[1] - w[0]))
-    for weight, part in zip(
-        np.asarray(getattr(law, "weights", ())), getattr(law, "laws", ()), strict=False
-    ):
-        if isinstance(part, Dirac):
-            x = float(part.location)
+    for weight, part in law.parts():
+        if part.atom is not None:
+            x = float(part.atom)
             points.append(np.array([x]))
-            masses.append(np.array([np.log(weight) + (b - 0.5 * a * x) * x]))
+            masses.append(np.array([np.log(float(weight)) + (b - 0.5 * a * x) * x]))
     return np.concatenate(points), np.concatenate(masses)
+
+
+def atoms_of(law: Law) -> np.ndarray:
+    """The points that have mass."""
+    return np.array([float(part.atom) for _, part in law.parts() if part.atom is not None])
 
 
 def quadrature_moments(law: Law, a: float, b: float) -> tuple[float, float, float]:

@@ -24,6 +24,7 @@ from noisyica.laws import (
 from tests.tools import (
     LAWS,
     PRIOR_LAWS,
+    atoms_of,
     best,
     draw,
     log_normaliser,
@@ -101,9 +102,7 @@ def test_draws_have_the_tilted_law(name, dtype):
         order = np.argsort(t, kind="stable")
         cumulative = np.cumsum(np.exp(logs - logs.max())[order])
         grid = np.quantile(t[order], np.linspace(0.001, 0.999, 997))
-        atoms = np.array(
-            [float(x.location) for x in getattr(law, "laws", ()) if isinstance(x, Dirac)]
-        )
+        atoms = atoms_of(law)
         nearest = np.abs(grid[:, None] - atoms).min(1) if atoms.size else np.ones(grid.size)
         grid = grid[nearest > 1e-9]
         exact = cumulative[np.searchsorted(t[order], grid, side="right") - 1] / cumulative[-1]
@@ -215,7 +214,7 @@ def test_limit_where_the_tilt_wins(law, slope, constant):
 @pytest.mark.parametrize("name", LAWS)
 def test_mode_minimises_the_objective(name):
     law = LAWS[name]
-    locations = [float(x.location) for x in getattr(law, "laws", ()) if isinstance(x, Dirac)]
+    locations = atoms_of(law)
     for a, b in [(0.5, 0.2), (1.0, 3.0), (2.0, -6.0), (30.0, 40.0)]:
         t, value = best(law, a, b)
         grid = np.concatenate([np.linspace(-8, 8, 4_001), locations, [float(t)]])
@@ -225,7 +224,7 @@ def test_mode_minimises_the_objective(name):
         assert float(value) <= objective.min() + 1e-6
 
 
-@pytest.mark.parametrize("name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift", "own", "scaled"])
+@pytest.mark.parametrize("name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift", "normal-scales", "own", "scaled"])
 def test_scale_statistics_average_to_one(name):
     """E[t psi(t)] = 1 off the atoms: what parameter expansion relies on."""
     law = LAWS[name]

@@ -17,7 +17,7 @@ import typer
 
 from noisyica.app.record import Source
 
-PRIORS = ("log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff")
+PRIORS = ("log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff", "adaptive")
 """The names in ``noisyica.priors.TABLE``, which takes long to import."""
 MEANS = "free, zero, shift or offset."
 MIXING = (

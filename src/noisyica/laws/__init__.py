@@ -31,6 +31,7 @@ A new law needs a log density only: see :class:`Law`.
 ``scale``               a law stretched, for entries of the mixing matrix: :class:`Scaled`
 ``mixtures``            weights that are learnt: :class:`Mixture`
 ``symmetric_normals``   mixtures of normals in pairs: :class:`SymmetricNormals`
+``normal_scales``       mixtures of normals on a grid of scales: :class:`NormalScales`
 ======================  ===========================================================================
 
 Examples
@@ -49,6 +50,7 @@ from noisyica.laws.base import REGISTRY, Classes, Law, Piece, Uniforms, law
 from noisyica.laws.exponential_normal import ExponentialNormal
 from noisyica.laws.logistic import Logistic
 from noisyica.laws.mixtures import Mixture, keep_inside
+from noisyica.laws.normal_scales import NormalScales
 from noisyica.laws.numerical import LogDensity, ScaleMixture, Tabulated
 from noisyica.laws.scale import Scaled
 from noisyica.laws.shift import FIRST_LOCATION, Located, Shift
@@ -69,6 +71,7 @@ __all__ = [
     "Logistic",
     "Mixture",
     "Normal",
+    "NormalScales",
     "Piece",
     "ScaleMixture",
     "Scaled",

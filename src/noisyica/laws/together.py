@@ -47,15 +47,20 @@ def weights_together(counts: Array) -> Array:
     of N values with the shares f are (N f + k m) / (N + k). The shares vary about m with the
     variance m (1 - m) (r + (1 - r) / N), r = 1 / (1 + k), which tells r.
     """
+    return together(counts)[0]
+
+
+def together(counts: Array) -> tuple[Array, Array]:
+    """Return the weights of :func:`weights_together`, and the mean share k / (N + k) of m in them."""
     p = len(counts)
     total = counts.sum(-1, keepdims=True)
     known = total > 1e-9  # before the first iteration, statistics are zero
     shares = jnp.where(known, counts / jnp.where(known, total, 1.0), 1 / counts.shape[-1])
     if p == 1:
-        return shares
+        return shares, jnp.zeros(())
     mean, n = shares.mean(0), jnp.maximum(total.mean(), 2.0)
     between = jnp.square(shares - mean).sum() / (p - 1)
     variance = between / jnp.maximum(1 - mean @ mean, 1e-9)
     r = jnp.clip((variance - 1 / n) / (1 - 1 / n), LEAST_SHARE, 1.0)
     k = 1 / r - 1
-    return (total * shares + k * mean) / (total + k)
+    return (total * shares + k * mean) / (total + k), (k / (total + k)).mean()

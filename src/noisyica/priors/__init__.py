@@ -1,4 +1,4 @@
-"""Priors on the coefficients of a row, and the table of the paper's nine.
+"""Priors on the coefficients of a row, and the table of their names: the paper's nine, and "adaptive".
 
 Most priors are :class:`Independent`: every coefficient has the same scalar law
 (:mod:`noisyica.laws`). The ternary priors with one scale per row are not; they bring their own
@@ -14,10 +14,11 @@ and to re-estimate itself from those.
 ``independent``     coefficients of any scalar law: :class:`Independent`
 ``pieces``          starts for the mode of independent coefficients
 ``named``           the paper's priors of that kind, with names for their parameters
+``adaptive``        independent coefficients whose law is learnt: :class:`Adaptive`
 ``ternary``         signs times one scale per row: :class:`SingleScaleTernary`
 ``offset``          a random offset beside any prior: :class:`Offset`
 ``ternary_offset``  both of these: :class:`SingleScaleTernaryOffset`
-``table``           the nine short names, and :func:`get`
+``table``           the short names, and :func:`get`
 ``plain``           the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
 ==================  ================================================================================
 
@@ -32,6 +33,7 @@ Independent(law=Mixture(laws=(Dirac(location=0.0), Laplace(scale=1.0)), weights=
 """
 
 from noisyica._jax.randomness import split, uniforms
+from noisyica.priors.adaptive import Adaptive
 from noisyica.priors.base import REGISTRY, Channel, Expansion, OffsetState, Prior, as_pytree
 from noisyica.priors.capabilities import (
     DENSITY,
@@ -69,6 +71,7 @@ __all__ = [
     "REGISTRY",
     "TABLE",
     "TERNARY_STATES",
+    "Adaptive",
     "BernoulliGaussian",
     "Capability",
     "Channel",

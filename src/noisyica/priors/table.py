@@ -1,8 +1,9 @@
-"""The paper's nine priors by their short names."""
+"""The short names of priors: the paper's nine, and the prior whose law is learnt."""
 
 from __future__ import annotations
 
 from noisyica.laws import Law
+from noisyica.priors.adaptive import Adaptive
 from noisyica.priors.base import Prior
 from noisyica.priors.independent import Independent
 from noisyica.priors.named import (
@@ -27,8 +28,9 @@ TABLE: dict[str, type[Prior]] = {
     "et": ExponentialTernary,
     "te": SingleScaleTernary,
     "teoff": SingleScaleTernaryOffset,
+    "adaptive": Adaptive,
 }
-"""The paper's nine priors by their short names."""
+"""The paper's nine priors by their short names, and the prior whose law is learnt."""
 
 
 def get(prior: str | Prior | Law) -> Prior:

@@ -1,0 +1,255 @@
+"""Mixtures of centred normals on a grid of scales, an atom at 0 being the scale 0."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from noisyica._jax.arrays import floating
+from noisyica._jax.special import LOG_2PI, normal_quantile
+from noisyica._jax.xla import once
+from noisyica.laws.atoms import Dirac, Normal
+from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
+from noisyica.laws.mixtures import add, as_vector, keep_inside, lower, mixed_moments, normalise
+from noisyica.laws.together import weights_together
+
+Array = jax.Array
+
+PSEUDO_ROWS = 1.0
+"""How many values a weak prior of the weights counts for, spread evenly over the classes."""
+
+
+@law("scales")
+class NormalScales(Law):
+    """A mixture of normals of mean 0 on a grid of scales; 0 among them is an atom at 0.
+
+    Its weights are learnt, and the scales are not. The more scales there are, the more symmetric
+    laws that fall off from 0 it comes close to.
+
+    The scale of a coefficient is that of its column of A, but moving all weights along the grid is
+    a change of scale, too. So the weights are learnt under a constraint, sum_k w_k s_k log s_k = 0:
+    the mean of log s is 0 if each value counts as much as it is large (:func:`gauged`).
+
+    Parameters
+    ----------
+    scales : sequence of float
+        The scales, in increasing order.
+    weights : sequence of float, summing to one
+
+    Examples
+    --------
+    >>> from noisyica.laws import NormalScales
+    >>> law = NormalScales((0.0, 0.5, 1.0, 2.0), (0.4, 0.3, 0.2, 0.1))
+    >>> mean, variance = law.moments(0.0, 0.0)
+    >>> print(f"{float(variance):.3f}")
+    0.675
+    """
+
+    scales: tuple[float, ...]
+    weights: ArrayLike | Sequence[float]
+    n_uniforms: ClassVar[int] = 2
+    compiles_fast: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scales", tuple(float(s) for s in self.scales))
+        object.__setattr__(self, "weights", as_vector(self.weights))
+        if not all(low < high for low, high in itertools.pairwise(self.scales)):
+            raise ValueError(f"The scales of NormalScales must increase; got {self.scales}.")
+        if not self.scales or self.scales[0] < 0:
+            raise ValueError(f"The scales of NormalScales must be 0 or more; got {self.scales}.")
+
+    def _with(self, weights: Any) -> NormalScales:
+        """The law with other weights."""
+        return NormalScales(self.scales, weights)
+
+    @property
+    def _has_atom(self) -> bool:
+        return self.scales[0] == 0
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return not self._has_atom
+
+    @property
+    def n_parameters(self) -> int:
+        # weights sum to one, and the constraint takes one more
+        return max(len(self.scales) - 1 - (_gauge(self.scales) is not None), 0)
+
+    def parts(self) -> list[tuple[ArrayLike, Law]]:
+        weights: Any = self.weights
+        return [(weights[k], Normal(scale=s) if s else Dirac()) for k, s in enumerate(self.scales)]
+
+    def _log_weights(self) -> list[Array]:
+        """The log of each class's weight."""
+        logs = jnp.log(jnp.asarray(self.weights))
+        return [logs[k] for k in range(len(self.scales))]
+
+    # ------------------------------------------------------------------------------- tilted laws
+
+    def _tilted(self, a: Array, b: Array) -> tuple[Array, list[Array], list[Array]]:
+        """The log normaliser, posterior weights of the classes, and their variances.
+
+        The tilt of N(0, v) is N(tau b, tau) with tau = v / (1 + a v), of mass
+        exp(tau b^2 / 2) / sqrt(1 + a v). The atom has tau = 0. What depends on a alone is of one
+        number where all rows have the same a.
+        """
+        variances = [s * s / (1 + a * (s * s)) for s in self.scales]
+        constants = [
+            w - 0.5 * jnp.log1p(a * (s * s))
+            for w, s in zip(self._log_weights(), self.scales, strict=True)
+        ]
+        half = once(0.5 * b * b)
+        total, shares = normalise(
+            [c + tau * half for c, tau in zip(constants, variances, strict=True)]
+        )
+        return total, shares, variances
+
+    def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
+        return self._tilted(*floating(a, b))[0]
+
+    def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        a, b = floating(a, b)
+        _, shares, variances = self._tilted(a, b)
+        return mixed_moments(shares, [(tau * b, tau) for tau in variances])
+
+    def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
+        a, b = floating(a, b)
+        _, shares, variances = self._tilted(a, b)
+        # one uniform chooses the class, and one normal value serves whichever it is
+        chosen = variances[-1] + jnp.zeros_like(b)
+        bounds = list(itertools.accumulate(shares[:-1], jnp.add))
+        for tau, bound in reversed(list(zip(variances[:-1], bounds, strict=True))):
+            chosen = jnp.where(u[0] < bound, tau, chosen)
+        chosen = once(chosen)
+        return chosen * b + jnp.sqrt(chosen) * normal_quantile(u[1])
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        minima = []
+        for (_, part), w in zip(self.parts(), self._log_weights(), strict=True):
+            t, value = part.best(a, b)
+            minima.append((t, value - w))
+        return functools.reduce(lower, minima)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        terms = [
+            part.penalty(t) - w
+            for (_, part), w in zip(self.parts(), self._log_weights(), strict=True)
+        ]
+        return functools.reduce(jnp.minimum, terms)
+
+    def pieces(self) -> list[Piece]:
+        return [piece for _, part in self.parts() for piece in part.pieces()]
+
+    def classes(self) -> Classes | None:
+        weights = jnp.asarray(self.weights)
+        if weights.ndim > 1:
+            return None
+        scales = jnp.asarray(self.scales, float)
+        return Classes(jnp.log(weights), jnp.zeros_like(scales), scales)
+
+    def class_statistics(self, counts: Array, sums: Array) -> Any:
+        return tuple(counts)
+
+    # ------------------------------------------------------------------------------ given a value
+
+    def _given_value(self, t: Array) -> tuple[Array, list[Array]]:
+        """Log density, and the probability of each class given the value; 0 is the atom's."""
+        half, at_atom = once(-0.5 * t * t), t == 0
+        logs = []
+        for w, s in zip(self._log_weights(), self.scales, strict=True):
+            if s == 0:
+                logs.append(jnp.where(at_atom, w, -jnp.inf))
+                continue
+            value = half * (1 / s**2) + (w - float(np.log(s)) - 0.5 * LOG_2PI)
+            logs.append(jnp.where(at_atom, -jnp.inf, value) if self._has_atom else value)
+        return normalise(logs)
+
+    def log_density(self, t: ArrayLike) -> Array:
+        return self._given_value(*floating(t))[0]
+
+    def score(self, t: Array) -> Array:
+        _, shares = self._given_value(t)
+        return t * add(x * (1 / s**2) for x, s in zip(shares, self.scales, strict=True) if s)
+
+    def scale_statistics(self, t: Array) -> tuple[Array, Array]:
+        on = (t != 0).astype(t.dtype) if self._has_atom else jnp.ones_like(t)
+        return t * self.score(t), on
+
+    def statistics(self, t: Array) -> Any:
+        return tuple(self._given_value(t)[1])
+
+    def mstep(self, statistics: Any) -> NormalScales:
+        return self._with(gauged(jnp.stack(statistics, -1), self.scales))
+
+    def mstep_of_each(self, statistics: Any) -> NormalScales:
+        """The laws of several components, their weights drawn towards each other."""
+        counts = jnp.stack(statistics, -1)
+        drawn = counts.sum(-1, keepdims=True) * weights_together(counts)
+        return self._with(gauged(drawn, self.scales))
+
+    def guarded(self) -> NormalScales:
+        return self._with(keep_inside(jnp.asarray(self.weights), 0.02))
+
+    def log_guard_ratio(self, t: Array, guarded: NormalScales) -> Array:
+        return self.log_density(t) - guarded.log_density(t)
+
+
+def _gauge(scales: Sequence[float]) -> np.ndarray | None:
+    """Return s log s of each scale (K,), or None where not both signs are among them.
+
+    Then no weights inside have a mean of 0, and there is no constraint.
+    """
+    s = np.asarray(scales, float)
+    values = s * np.log(np.where(s > 0, s, 1.0))
+    return values if values.min() < 0 < values.max() else None
+
+
+def gauged(counts: Array, scales: Sequence[float], pseudo: float = PSEUDO_ROWS) -> Array:
+    """Return the weights (..., K) of greatest likelihood for which sum_k w_k s_k log s_k = 0.
+
+    ``counts`` (..., K) are the numbers of values in each class, to which a weak prior adds
+    ``pseudo`` values, spread evenly: a class whose weight is 0 could never come back.
+
+    With l = s log s the maximum of sum_k N_k log w_k is at w_k = N_k / (N (1 + x l_k)), where x
+    solves sum_k N_k l_k / (1 + x l_k) = 0, as for empirical likelihood (Owen, 1988). The left side
+    falls with x from infinity to minus infinity between the poles next to 0.
+
+    Why s log s: of all scales c s of the same law one has to be chosen, and sum_k w_k s_k log(c
+    s_k) = 0 has one solution c. Values that are nearly 0 hardly count, so that it does not matter
+    whether they are called 0 or small, which noise may hide; and the few that are very large count
+    less than in a variance. A law that is normal where it is not 0 has the scale 1.
+    """
+    K = counts.shape[-1]
+    counts = counts + pseudo / K
+    shares = counts / counts.sum(-1, keepdims=True)
+    values = _gauge(scales)
+    if values is None:
+        return shares
+    low, high = -1 / values.max(), -1 / values.min()
+
+    def excess(x: Array) -> Array:
+        return (shares * values / (1 + x * values)).sum(-1, keepdims=True)
+
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        left, right = ends
+        middle = 0.5 * (left + right)
+        above = excess(middle) > 0
+        return jnp.where(above, middle, left), jnp.where(above, right, middle)
+
+    nothing = jnp.zeros_like(shares[..., :1])
+    left, right = lax.fori_loop(0, 60, halve, (nothing + low, nothing + high))
+    x = lax.stop_gradient(0.5 * (left + right))
+    # one step of Newton, which also gives the derivative of the solution
+    x = x + excess(x) / jnp.square(values / (1 + x * values) * jnp.sqrt(shares)).sum(
+        -1, keepdims=True
+    )
+    weights = shares / (1 + x * values)
+    return weights / weights.sum(-1, keepdims=True)
