@@ -60,6 +60,7 @@ TRUE_PRIORS = {
     "et": priors.ExponentialTernary(0.2),
     "te": priors.SingleScaleTernary(0.2),
     "teoff": priors.SingleScaleTernaryOffset(0.2),
+    "adaptive": priors.Adaptive(),
 }
 """One prior of each kind of the table, to simulate from."""
 

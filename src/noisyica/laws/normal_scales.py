@@ -23,8 +23,8 @@ from noisyica.laws.together import weights_together
 
 Array = jax.Array
 
-PSEUDO_ROWS = 1.0
-"""How many values a weak prior of the weights counts for, spread evenly over the classes."""
+PSEUDO = 1.0
+"""How many values a weak prior of the weights counts for, in all components together."""
 
 
 @law("scales")
@@ -187,12 +187,13 @@ class NormalScales(Law):
         return tuple(self._given_value(t)[1])
 
     def mstep(self, statistics: Any) -> NormalScales:
-        return self._with(gauged(jnp.stack(statistics, -1), self.scales))
+        return self._with(gauged(jnp.stack(statistics, -1) + pseudo_counts(self.scales), self.scales))
 
     def mstep_of_each(self, statistics: Any) -> NormalScales:
         """The laws of several components, their weights drawn towards each other."""
         counts = jnp.stack(statistics, -1)
         drawn = counts.sum(-1, keepdims=True) * weights_together(counts)
+        drawn = drawn + pseudo_counts(self.scales) / len(counts)
         return self._with(gauged(drawn, self.scales))
 
     def guarded(self) -> NormalScales:
@@ -212,11 +213,20 @@ def _gauge(scales: Sequence[float]) -> np.ndarray | None:
     return values if values.min() < 0 < values.max() else None
 
 
-def gauged(counts: Array, scales: Sequence[float], pseudo: float = PSEUDO_ROWS) -> Array:
+def pseudo_counts(scales: Sequence[float]) -> np.ndarray:
+    """Return what a weak prior adds to the number of values in each class, (K,).
+
+    A class whose weight is 0 could never come back. Those that are wider than 1 have less of it:
+    each of them adds the same to the variance.
+    """
+    share = np.minimum(1.0, 1 / np.square(np.maximum(scales, 1.0)))
+    return PSEUDO * share / share.sum()
+
+
+def gauged(counts: Array, scales: Sequence[float]) -> Array:
     """Return the weights (..., K) of greatest likelihood for which sum_k w_k s_k log s_k = 0.
 
-    ``counts`` (..., K) are the numbers of values in each class, to which a weak prior adds
-    ``pseudo`` values, spread evenly: a class whose weight is 0 could never come back.
+    ``counts`` (..., K) are the numbers of values in each class, none of them 0.
 
     With l = s log s the maximum of sum_k N_k log w_k is at w_k = N_k / (N (1 + x l_k)), where x
     solves sum_k N_k l_k / (1 + x l_k) = 0, as for empirical likelihood (Owen, 1988). The left side
@@ -227,8 +237,6 @@ def gauged(counts: Array, scales: Sequence[float], pseudo: float = PSEUDO_ROWS) 
     whether they are called 0 or small, which noise may hide; and the few that are very large count
     less than in a variance. A law that is normal where it is not 0 has the scale 1.
     """
-    K = counts.shape[-1]
-    counts = counts + pseudo / K
     shares = counts / counts.sum(-1, keepdims=True)
     values = _gauge(scales)
     if values is None:

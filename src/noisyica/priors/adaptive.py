@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -11,13 +12,29 @@ from jax import lax
 from noisyica.laws import Law, NormalScales
 from noisyica.laws.normal_scales import gauged
 from noisyica.laws.together import together
-from noisyica.priors.base import as_pytree
+from noisyica.priors.base import Expansion, as_pytree
 from noisyica.priors.independent import Independent
 
 SCALES = (0.0, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 """The grid: an atom at 0, and normals whose scales double."""
 FIRST = (0.25, 0.05, 0.1, 0.2, 0.25, 0.1, 0.04, 0.01)
 """The weights to begin with, which are those of a sparse law with heavy tails, about."""
+COARSE = 0.25
+"""The scale that rotations see in the place of the atom and of all that is narrower."""
+
+Array = jax.Array
+
+
+class RotationSums(NamedTuple):
+    """Sums over rows for parameter expansion; psi is the score that rotations follow."""
+
+    weight: Array  # ()  of the rows
+    products: Array  # (p, p)  psi(beta) beta'
+    scores: Array  # (p,)  psi(beta)
+    squares: Array  # (p,)  psi(beta)^2
+    values: Array  # (p,)  beta
+    scale: Array  # (p,)  beta times the law's own score, of those that are on
+    on: Array  # (p,)  the number of those that are on
 
 
 @as_pytree("law", "pooling", static="components")
@@ -52,7 +69,7 @@ class Adaptive(Independent):
 
     def __init__(self, scales: Any = SCALES, shared: bool = False) -> None:
         weights = np.interp(scales, SCALES, FIRST)
-        weights = np.asarray(gauged(jnp.asarray(weights), scales, 0.0), float)
+        weights = np.asarray(gauged(jnp.asarray(weights), scales), float)
         super().__init__(NormalScales(scales, weights), shared)
         self.pooling = np.zeros(())
 
@@ -77,3 +94,49 @@ class Adaptive(Independent):
             share = together(jnp.stack(statistics, -1))[1]
             new.pooling = lax.stop_gradient(share)
         return new
+
+    def _rotation_score(self, beta: Array) -> Array:
+        """Return the score that rotations follow while burn-in lasts.
+
+        It is that of the law without what is narrower than ``COARSE``, which has this scale
+        instead. The more there is of it, the more the score of a Laplace law takes its place: of
+        values off zero a normal slab says nothing.
+        """
+        law = self.law_of_rows()
+        weights = jnp.asarray(law.weights)
+        narrow = sum(s < COARSE for s in self.scales)
+        off = weights[:narrow].sum(0)
+        rest = weights[narrow:].at[0].add(off)
+        size = np.sqrt(2 / np.pi) * sum(w * s for w, s in zip(weights, self.scales, strict=True))
+        coarse = NormalScales(self.scales[narrow:], rest)
+        return (1 - off) * coarse.score(beta) + off * jnp.sign(beta) / size
+
+    def expansion(self, latent: Array, weight: Array) -> Any:
+        if self.smooth:
+            return super().expansion(latent, weight)
+        scale, on = (terms @ weight for terms in self.law_of_rows().scale_statistics(latent))
+        score = self._rotation_score(latent)
+        weighted = score * weight
+        return RotationSums(
+            weight=weight.sum(),
+            products=weighted @ latent.T,
+            scores=weighted.sum(-1),
+            squares=(weighted * score).sum(-1),
+            values=latent @ weight,
+            scale=scale,
+            on=on,
+        )
+
+    def expansion_from_sums(self, sums: Any) -> Expansion:
+        if self.smooth:
+            return super().expansion_from_sums(sums)
+        # a location is not a dependence
+        centred = sums.products - jnp.outer(sums.scores, sums.values) / sums.weight
+        of_scale = sums.weight * sums.scale / jnp.maximum(sums.on, 1e-12)
+        diagonal = jnp.eye(len(sums.on), dtype=bool)
+        return Expansion(
+            products=jnp.where(diagonal, of_scale, centred),
+            squares=sums.squares,
+            rows=jnp.full_like(sums.on, sums.weight),
+            scores=jnp.zeros_like(sums.on),
+        )
