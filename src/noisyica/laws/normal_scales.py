@@ -25,6 +25,8 @@ Array = jax.Array
 
 PSEUDO = 1.0
 """How many values a weak prior of the weights counts for, in all components together."""
+SMOOTH = 20.0
+"""How many values that part of it counts for which makes weights of neighbouring scales alike."""
 
 
 @law("scales")
@@ -187,13 +189,14 @@ class NormalScales(Law):
         return tuple(self._given_value(t)[1])
 
     def mstep(self, statistics: Any) -> NormalScales:
-        return self._with(gauged(jnp.stack(statistics, -1) + pseudo_counts(self.scales), self.scales))
+        counts = jnp.stack(statistics, -1)
+        return self._with(gauged(counts + weak_counts(counts, self.scales), self.scales))
 
     def mstep_of_each(self, statistics: Any) -> NormalScales:
         """The laws of several components, their weights drawn towards each other."""
         counts = jnp.stack(statistics, -1)
         drawn = counts.sum(-1, keepdims=True) * weights_together(counts)
-        drawn = drawn + pseudo_counts(self.scales) / len(counts)
+        drawn = drawn + weak_counts(counts.sum(0), self.scales) / len(counts)
         return self._with(gauged(drawn, self.scales))
 
     def guarded(self) -> NormalScales:
@@ -213,14 +216,27 @@ def _gauge(scales: Sequence[float]) -> np.ndarray | None:
     return values if values.min() < 0 < values.max() else None
 
 
-def pseudo_counts(scales: Sequence[float]) -> np.ndarray:
-    """Return what a weak prior adds to the number of values in each class, (K,).
+def weak_counts(counts: Array, scales: Sequence[float]) -> Array:
+    """Return what a weak prior adds to the counts (K,) of all components' values.
 
-    A class whose weight is 0 could never come back. Those that are wider than 1 have less of it:
-    each of them adds the same to the variance.
+    ``SMOOTH`` values are those of the components with each scale exchanged for its neighbours:
+    weights of neighbouring scales are hard to tell apart, and of few rows they would be rough.
+    ``PSEUDO`` values are there whatever the counts, since a class of weight 0 could never come
+    back. Scales above 1 have fewer of these, such that each adds the same to the variance.
     """
     share = np.minimum(1.0, 1 / np.square(np.maximum(scales, 1.0)))
-    return PSEUDO * share / share.sum()
+    total = jnp.maximum(counts.sum(), 1e-9)
+    return SMOOTH * (counts @ _kernel(scales)) / total + PSEUDO * share / share.sum()
+
+
+def _kernel(scales: Sequence[float]) -> np.ndarray:
+    """Return the matrix (K, K) that exchanges half of each scale for its neighbours; 0 has none."""
+    K = len(scales)
+    near = np.abs(np.subtract.outer(np.arange(K), np.arange(K))) == 1
+    if scales[0] == 0:
+        near[0] = near[:, 0] = False
+    kernel = 0.25 * near
+    return np.asarray(kernel + np.diag(1 - kernel.sum(1)))
 
 
 def gauged(counts: Array, scales: Sequence[float]) -> Array:

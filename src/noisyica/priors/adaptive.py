@@ -21,6 +21,8 @@ FIRST = (0.25, 0.05, 0.1, 0.2, 0.25, 0.1, 0.04, 0.01)
 """The weights to begin with, which are those of a sparse law with heavy tails, about."""
 COARSE = 0.25
 """The scale that rotations see in the place of the atom and of all that is narrower."""
+MOST_NARROW = 0.05
+"""The weight of what is narrower from which on rotations end with burn-in."""
 
 Array = jax.Array
 
@@ -110,6 +112,18 @@ class Adaptive(Independent):
         size = np.sqrt(2 / np.pi) * sum(w * s for w, s in zip(weights, self.scales, strict=True))
         coarse = NormalScales(self.scales[narrow:], rest)
         return (1 - off) * coarse.score(beta) + off * jnp.sign(beta) / size
+
+    @property
+    def rotation_trust(self) -> Array:  # type: ignore[override]
+        """How far rotations go on after burn-in: to the end where next to nothing is narrow.
+
+        The score above is then the law's own. Without it the directions of components that are
+        nearly normal would stay where burn-in happened to leave them.
+        """
+        weights = jnp.asarray(self.law.weights)
+        off = weights[..., : sum(s < COARSE for s in self.scales)].sum(-1)
+        trust = jnp.maximum(1 - off / MOST_NARROW, 0.0)
+        return jnp.minimum(trust[:, None], trust) if self.components else trust
 
     def expansion(self, latent: Array, weight: Array) -> Any:
         if self.smooth:

@@ -70,6 +70,9 @@ class Prior(abc.ABC):
     """Whether the coefficients of a row are signs times one common scale."""
     smooth: ClassVar[bool] = False
     """Whether the log density has a derivative, which parameter expansion follows."""
+    rotation_trust: ArrayLike = 0.0
+    """How far rotations that follow a score which is not the likelihood's own are taken after
+    burn-in: from 0 to 1, of each pair of components (p, p) or of all of them."""
     compiles_fast: ClassVar[bool] = False
     """Whether the kernels are so simple that they run as fast when they are compiled fast."""
     starts: ClassVar[tuple[str, ...]] = ("fastica",)

@@ -114,6 +114,10 @@ class Offset(Prior):
         return self.prior.smooth
 
     @property
+    def rotation_trust(self) -> ArrayLike:  # type: ignore[override]
+        return self.prior.rotation_trust
+
+    @property
     def compiles_fast(self) -> bool:  # type: ignore[override]
         return False
 

@@ -106,6 +106,8 @@ class StochasticEM(Algorithm):
             rotation = jnp.zeros(())
         else:
             rotation = constants.schedule.coarse_rotation(state.t)
+            if plan.mixing is None or plan.mixing.smooth:
+                rotation = jnp.maximum(rotation, prior.rotation_trust * jnp.minimum(step, 0.4))
         squares = jnp.diag(statistics.bb)
         W = newton_rotation(expansion, pull, squares, step, rotation, curvature)
         if prior.single_scale:  # signs cannot turn: all coefficients of a row move with its scale
