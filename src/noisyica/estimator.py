@@ -59,8 +59,8 @@ class NoisyICA(
         number of principal variances above what noise alone would give, and drops the components
         that the data do not support (with ``mixing_prior="normal"``).
     prior : str, Prior or Law, default="bg"
-        The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te" or "teoff",
-        or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
+        The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff",
+        "adaptive" (learnt), or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
     algorithm : {"saem", "mcem", "em", "fam-em", "sem"} or Algorithm, default="saem"
         Stochastic approximation EM, Monte-Carlo EM, exact EM ("ifa", "bg" and "te" with few
         components), EM at the mode, stochastic EM, or an object of

@@ -224,7 +224,9 @@ def test_mode_minimises_the_objective(name):
         assert float(value) <= objective.min() + 1e-6
 
 
-@pytest.mark.parametrize("name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift", "normal-scales", "own", "scaled"])
+@pytest.mark.parametrize(
+    "name", [*PRIOR_LAWS, "ifa-two", "two-atoms", "bg-shift", "normal-scales", "own", "scaled"]
+)
 def test_scale_statistics_average_to_one(name):
     """E[t psi(t)] = 1 off the atoms: what parameter expansion relies on."""
     law = LAWS[name]

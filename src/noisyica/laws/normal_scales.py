@@ -23,10 +23,9 @@ from noisyica.laws.together import weights_together
 
 Array = jax.Array
 
-PSEUDO = 1.0
-"""How many values a weak prior of the weights counts for, in all components together."""
-SMOOTH = 20.0
-"""How many values that part of it counts for which makes weights of neighbouring scales alike."""
+SMOOTH, NORMAL, PSEUDO = 20.0, 10.0, 0.2
+"""How many values, of all components together, the parts of a weak prior of the weights count for:
+one makes weights of neighbouring scales alike, one is normal, and one keeps them off 0."""
 
 
 @law("scales")
@@ -219,14 +218,19 @@ def _gauge(scales: Sequence[float]) -> np.ndarray | None:
 def weak_counts(counts: Array, scales: Sequence[float]) -> Array:
     """Return what a weak prior adds to the counts (K,) of all components' values.
 
-    ``SMOOTH`` values are those of the components with each scale exchanged for its neighbours:
-    weights of neighbouring scales are hard to tell apart, and of few rows they would be rough.
-    ``PSEUDO`` values are there whatever the counts, since a class of weight 0 could never come
-    back. Scales above 1 have fewer of these, such that each adds the same to the variance.
+    ``SMOOTH`` values are those of the components with half of each scale exchanged for its
+    neighbours: weights of neighbouring scales are hard to tell apart, and of few rows they would be
+    rough. ``NORMAL`` values have the scale next to 1, since what few rows show of zeros and of
+    tails is in part chance, to which the components turn. ``PSEUDO`` values are there for all
+    classes, since one of weight 0 could never come back; scales above 1 have fewer of these, such
+    that each adds the same to the variance.
     """
-    share = np.minimum(1.0, 1 / np.square(np.maximum(scales, 1.0)))
+    s = np.asarray(scales, float)
+    share = np.minimum(1.0, 1 / np.square(np.maximum(s, 1.0)))
+    fixed = PSEUDO * share / share.sum()
+    fixed[np.abs(np.log(np.maximum(s, 1e-9))).argmin()] += NORMAL
     total = jnp.maximum(counts.sum(), 1e-9)
-    return SMOOTH * (counts @ _kernel(scales)) / total + PSEUDO * share / share.sum()
+    return SMOOTH * (counts @ _kernel(scales)) / total + fixed
 
 
 def _kernel(scales: Sequence[float]) -> np.ndarray:

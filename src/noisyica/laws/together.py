@@ -51,7 +51,10 @@ def weights_together(counts: Array) -> Array:
 
 
 def together(counts: Array) -> tuple[Array, Array]:
-    """Return the weights of :func:`weights_together`, and the mean share k / (N + k) of m in them."""
+    """Return the weights of :func:`weights_together`, and the share k / (N + k) of m in them.
+
+    The latter is the mean over the components.
+    """
     p = len(counts)
     total = counts.sum(-1, keepdims=True)
     known = total > 1e-9  # before the first iteration, statistics are zero

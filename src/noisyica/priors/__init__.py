@@ -1,4 +1,4 @@
-"""Priors on the coefficients of a row, and the table of their names: the paper's nine, and "adaptive".
+"""Priors on the coefficients of a row, and the table of their short names.
 
 Most priors are :class:`Independent`: every coefficient has the same scalar law
 (:mod:`noisyica.laws`). The ternary priors with one scale per row are not; they bring their own

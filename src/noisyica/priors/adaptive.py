@@ -90,6 +90,36 @@ class Adaptive(Independent):
         """The weight of each scale, of each component (a leading axis) once these are known."""
         return np.asarray(self.law.weights, float)
 
+    @property
+    def n_parameters(self) -> int:
+        """The number of free weights, of which pooled ones count once.
+
+        A law has K - 2 of them: they sum to one, and the scale is fixed. p components have p laws
+        if nothing is pooled, one law if all is, and in between as many as the shares that are not.
+        """
+        laws = 1 + ((self.components or 1) - 1) * (1 - float(np.asarray(self.pooling)))
+        return round(self.law.n_parameters * laws)
+
+    @property
+    def kurtosis(self) -> np.ndarray:
+        """The excess kurtosis of each component's law (or of the one law): 0 if it is normal."""
+        squares = np.square(self.scales)
+        return np.asarray(3 * (self.weights @ squares**2) / (self.weights @ squares) ** 2 - 3)
+
+    def density(self, t: Any) -> np.ndarray:
+        """Return the density at the points t (m,) of each component's law, (p, m).
+
+        At 0 it is the probability of a zero, where zeros have one.
+        """
+        points = np.atleast_1d(np.asarray(t, float))
+        return np.exp(self.log_marginal(self.components or 1, points))
+
+    def __repr__(self) -> str:
+        zero = self.weights[..., 0] if self.scales[0] == 0 else np.zeros(self.weights.shape[:-1])
+        p = f"{self.components} components, " if self.components else ""
+        values = f"P(0)={_range(zero)}, kurtosis={_range(self.kurtosis)}"
+        return f"Adaptive({p}{len(self.scales)} scales, {values})"
+
     def mstep(self, statistics: Any) -> Adaptive:
         new: Any = super().mstep(statistics)
         if self.components:
@@ -104,7 +134,7 @@ class Adaptive(Independent):
         instead. The more there is of it, the more the score of a Laplace law takes its place: of
         values off zero a normal slab says nothing.
         """
-        law = self.law_of_rows()
+        law: Any = self.law_of_rows()
         weights = jnp.asarray(law.weights)
         narrow = sum(s < COARSE for s in self.scales)
         off = weights[:narrow].sum(0)
@@ -154,3 +184,9 @@ class Adaptive(Independent):
             rows=jnp.full_like(sums.on, sums.weight),
             scores=jnp.zeros_like(sums.on),
         )
+
+
+def _range(values: np.ndarray) -> str:
+    """Return the value, or the least and the greatest where they differ."""
+    ends = [f"{x:.2g}" for x in (np.min(values), np.max(values))]
+    return ends[0] if ends[0] == ends[1] else "..".join(ends)

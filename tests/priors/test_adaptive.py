@@ -1,0 +1,220 @@
+"""The prior whose law is learnt: its gauge, its M-step, what it learns and what it refuses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisyica import Model, NoisyICA, priors
+from noisyica._jax.arrays import cast
+from noisyica.laws import NormalScales
+from noisyica.laws.normal_scales import gauged, weak_counts
+from noisyica.priors import Adaptive
+from noisyica.priors.adaptive import SCALES
+from tests.tools import matched_cosine, simulate
+
+S = np.asarray(SCALES)
+GAUGE = S * np.log(np.where(S > 0, S, 1.0))
+
+
+def own(weights):
+    """Return the prior of components that have these weights (p, K)."""
+    prior = Adaptive()
+    return prior._with(NormalScales(SCALES, np.asarray(weights, float)), len(weights))
+
+
+@pytest.mark.usefixtures("double")
+def test_weights_are_the_best_of_the_gauge():
+    """No weights nearby that keep the constraint are likelier, and some that break it are."""
+    rng = np.random.default_rng(0)
+    counts = rng.dirichlet(np.ones(8), 5) * 300 + 0.1
+    weights = np.asarray(gauged(jnp.asarray(counts), SCALES))
+    np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
+    np.testing.assert_allclose(weights @ GAUGE, 0, atol=1e-10)
+    assert (weights > 0).all()
+    basis = np.linalg.svd(np.stack([np.ones(8), GAUGE]))[2][2:]
+    for c, w in zip(counts, weights, strict=True):
+        best = c @ np.log(w)
+        for direction in rng.normal(size=(20, 6)) @ basis:
+            for step in (-1e-3, 1e-3):
+                assert c @ np.log(w + step * w.min() * direction) < best
+        assert c @ np.log(c / c.sum()) > best
+
+
+@pytest.mark.usefixtures("double")
+def test_a_scaled_law_has_one_place_in_the_gauge():
+    """A law and the same law twice as wide end at the same weights and scales of A."""
+    on = np.array([0.3, 0, 0, 0.2, 0.4, 0.1, 0, 0])
+    wide = np.roll(on, 1) - np.eye(8)[1] * 0.3 + np.eye(8)[0] * 0.3
+    gauges = [w @ GAUGE / (w @ S) for w in (on, wide)]
+    assert gauges[1] - gauges[0] == pytest.approx(np.log(2))  # so that one factor gives 0
+
+
+def test_the_derivative_of_the_gauge_is_right():
+    """Standard errors need the M-step's derivative, which bisection alone would not have."""
+    with jax.enable_x64(True):
+        counts = jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(8)) * 100 + 1)
+        slope = np.asarray(jax.jacfwd(lambda c: gauged(c, SCALES))(counts))
+        for k in range(8):
+            step = 1e-5 * jnp.eye(8)[k]
+            found = (gauged(counts + step, SCALES) - gauged(counts - step, SCALES)) / 2e-5
+            np.testing.assert_allclose(slope[:, k], found, atol=1e-8)
+
+
+@pytest.mark.usefixtures("double")
+def test_the_weak_prior_leaves_the_counts_as_they_are():
+    """It adds few values, fewer at wide scales, and what it makes alike are neighbours."""
+    counts = jnp.zeros(8).at[4].set(1000.0)
+    weak = np.asarray(weak_counts(counts, SCALES))
+    assert weak.sum() == pytest.approx(30.2)
+    assert weak[4] > weak[3] > 10 * weak[2]
+    assert 0 < weak[7] < weak[0] < 0.1
+
+
+@pytest.mark.parametrize(("n", "pooled"), [(50, True), (20_000, False)])
+@pytest.mark.usefixtures("double")
+def test_components_learn_from_each_other_where_rows_are_few(n, pooled):
+    """Weights are nearer to the truth than each component's own; with many rows they are its."""
+    rng = np.random.default_rng(2)
+    common, p = Adaptive().weights, 6
+    truth = np.asarray(gauged(jnp.asarray(rng.dirichlet(100 * common, p)), SCALES))
+    latent = own(truth).sample_prior(jax.random.key(0), p, n, float)
+
+    def learnt(prior, latent):
+        def again(_, prior):
+            return prior.mstep(prior.statistics(latent, jnp.ones(n)))
+
+        return jax.jit(lambda prior: jax.lax.fori_loop(0, 50, again, prior))(cast(prior, float))
+
+    together = learnt(own([common] * p), latent)
+    alone = np.concatenate([learnt(own([common]), latent[j : j + 1]).weights for j in range(p)])
+    wrong = [np.square(weights - truth).sum() for weights in (together.weights, alone)]
+    assert wrong[0] < (0.7 if pooled else 1.1) * wrong[1]
+    assert (float(together.pooling) > 0.3) == pooled
+    assert together.n_parameters == pytest.approx(6 * (1 + 5 * (1 - together.pooling)), abs=0.5)
+
+
+def test_repr_and_density():
+    prior = own([np.eye(8)[0] * 0.8 + np.eye(8)[4] * 0.2, Adaptive().weights])
+    assert "P(0)=" in repr(prior)
+    assert "kurtosis" in repr(prior)
+    t = np.linspace(-30, 30, 60_001)
+    density = prior.density(t[t != 0])
+    assert density.shape == (2, t.size - 1)
+    np.testing.assert_allclose(density.sum(1) * (t[1] - t[0]), 1 - prior.weights[:, 0], atol=2e-3)
+    assert prior.kurtosis[0] == pytest.approx(3 / 0.2 - 3, rel=1e-6)
+    with pytest.raises(ValueError, match="mean='free', 'zero' or 'offset'"):
+        Adaptive().shifted()
+    with pytest.raises(ValueError, match="increase"):
+        Adaptive((0.0, 1.0, 0.5))
+
+
+def test_learns_whether_there_are_zeros():
+    """Of bg it learns the share of zeros, of a logistic law that there are none."""
+    model, X = simulate("bg", n=1000, d=20, p=3, sigma=0.3)
+    ica = NoisyICA(3, prior="adaptive", max_iter=400, n_init=1, tol=0, random_state=0).fit(X)
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.995
+    off = ica.prior_.weights[:, S < 0.2].sum(1)
+    # the standard error of a share of 1,000 is .0145; small values may be taken for zeros
+    np.testing.assert_allclose(off, 0.7, atol=4.5 * 0.0145)
+    np.testing.assert_allclose(ica.prior_.weights @ GAUGE, 0, atol=1e-6)
+    # what is on is N(0, 1), so that the columns have the lengths of the truth
+    norms = [np.sort(np.linalg.norm(A, axis=0)) for A in (model.mixing, ica.mixing_)]
+    np.testing.assert_allclose(norms[1], norms[0], rtol=4.5 / np.sqrt(2 * 300))
+    model, X = simulate("log", n=1000, d=20, p=3, sigma=0.3)
+    ica = NoisyICA(3, prior="adaptive", max_iter=400, n_init=1, tol=0, random_state=0).fit(X)
+    assert ica.prior_.weights[:, 0].max() < 0.05
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.95
+
+
+def test_seeds_agree_and_files_hold_it(tmp_path):
+    _, X = simulate("lap", n=600, d=15, p=2, sigma=0.5)
+    fits = [
+        NoisyICA(2, prior="adaptive", max_iter=500, n_init=1, tol=0, random_state=seed).fit(X)
+        for seed in (0, 1)
+    ]
+    assert matched_cosine(fits[0].mixing_, fits[1].mixing_) > 0.999
+    norms = [np.linalg.norm(ica.mixing_, axis=0) for ica in fits]
+    # the standard error of the scale of 600 Laplace values is .04, which seeds need not share
+    np.testing.assert_allclose(norms[0], norms[1], rtol=0.06)
+    fits[0].save(tmp_path / "fit.npz")
+    again = NoisyICA.load(tmp_path / "fit.npz")
+    assert isinstance(again.prior_, Adaptive)
+    assert repr(again.prior_) == repr(fits[0].prior_)
+    assert again.n_parameters_ == fits[0].n_parameters_
+    np.testing.assert_array_equal(again.model_.map(X[:5]), fits[0].model_.map(X[:5]))
+
+
+def test_a_checkpoint_goes_on_to_the_same_result(tmp_path):
+    _, X = simulate("bg", n=300, d=10, p=2)
+
+    def ica(**more):
+        settings = {"prior": "adaptive", "max_iter": 120, "tol": 0, "random_state": 0, "n_init": 1}
+        return NoisyICA(2, **(settings | more))
+
+    whole = ica().fit(X)
+    path = tmp_path / "state.npz"
+    stopped = ica(checkpoint=path, callback=lambda iteration, model: iteration >= 60)
+    stopped.fit(X)
+    resumed = ica(checkpoint=path).fit(X)
+    np.testing.assert_allclose(resumed.mixing_, whole.mixing_)
+    np.testing.assert_allclose(resumed.prior_.weights, whole.prior_.weights)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mean": "offset"},
+        {"noise": "diagonal"},
+        {"sampler": "metropolis", "mixing_prior": None},
+        {"algorithm": "fam-em"},
+        {"algorithm": "mcem"},
+        {"prior": Adaptive((0.25, 0.5, 1.0, 2.0, 4.0))},
+    ],
+    ids=str,
+)
+def test_goes_with_other_settings(settings):
+    _, X = simulate("bg", n=200, d=8, p=2)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.05, np.nan, X)
+    if settings.get("algorithm") == "fam-em":
+        X = np.nan_to_num(X)
+    given = {"prior": "adaptive", "max_iter": 40, "tol": 0, "n_init": 1, "random_state": 0}
+    given |= settings
+    ica = NoisyICA(2, **given).fit(X)
+    assert np.isfinite(ica.components_).all()
+    assert np.isfinite(ica.score(X[:20]))
+    assert ica.n_parameters_ > 0
+
+
+def test_what_it_refuses():
+    _, X = simulate("bg", n=60, d=5, p=2)
+    with pytest.raises(ValueError, match="location"):
+        NoisyICA(2, prior="adaptive", mean="shift").fit(X)
+    with pytest.raises(ValueError, match="no exact E-step"):
+        NoisyICA(2, prior="adaptive", algorithm="em").fit(X)
+
+
+def test_the_likelihood_is_that_of_all_states():
+    """Joint draws agree with the enumeration of all classes, with weights of each component."""
+    rng = np.random.default_rng(3)
+    weights = np.asarray(gauged(jnp.asarray(rng.dirichlet(3 * np.ones(8), 2)), SCALES))
+    A, noise = rng.normal(size=(4, 2)), np.array([0.05, 0.3, 1.0, 2.0])
+    model = Model(A, noise_variance=noise, prior=own(weights))
+    X, _ = model.sample(40, random_state=0)
+    value, error = model.log_likelihood(X, return_std=True)
+    logs = []
+    for i, s in enumerate(S):
+        for j, r in enumerate(S):
+            cov = A @ np.diag([s**2, r**2]) @ A.T + np.diag(noise)
+            quadratic = np.einsum("ni,ij,nj->n", X, np.linalg.inv(cov), X)
+            constant = np.linalg.slogdet(2 * np.pi * cov)[1]
+            log_weight = np.log(weights[0, i]) + np.log(weights[1, j])
+            logs.append(log_weight - 0.5 * (quadratic + constant))
+    exact = np.logaddexp.reduce(logs, axis=0)
+    assert (np.abs(value - exact) < 5 * error + 1e-6).all()
+    assert np.abs((value - exact).mean()) < 0.02
+
+
+def test_is_in_the_table_but_not_the_default():
+    assert isinstance(priors.get("adaptive"), Adaptive)
+    assert NoisyICA(2).prior == "bg"
