@@ -180,7 +180,7 @@ def test_counts_states_and_says_what_it_cannot_do():
     assert enumeration.count_states(GaussianMixture(), 4) == 81
     assert enumeration.count_states(SingleScaleTernary(), 9) == 3**9
     assert enumeration.count_states(Independent(Normal()), 300) == 1
-    without = ["log", "lap", "eg", "ebg", "et", "teoff"]
+    without = ["log", "lap", "eg", "ebg", "et", "teoff", "adaptive"]
     assert [
         name for name in priors.TABLE if enumeration.count_states(priors.get(name), 2) is None
     ] == without

@@ -166,10 +166,15 @@ def test_a_checkpoint_goes_on_to_the_same_result(tmp_path):
     [
         {"mean": "offset"},
         {"noise": "diagonal"},
-        {"sampler": "metropolis", "mixing_prior": None},
-        {"algorithm": "fam-em"},
-        {"algorithm": "mcem"},
-        {"prior": Adaptive((0.25, 0.5, 1.0, 2.0, 4.0))},
+        *(
+            pytest.param(settings, marks=pytest.mark.slow)
+            for settings in (
+                {"sampler": "metropolis", "mixing_prior": None},
+                {"algorithm": "fam-em"},
+                {"algorithm": "mcem"},
+                {"prior": Adaptive((0.25, 0.5, 1.0, 2.0, 4.0))},
+            )
+        ),
     ],
     ids=str,
 )

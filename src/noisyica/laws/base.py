@@ -126,8 +126,7 @@ class Law:
     n_uniforms: ClassVar[int] = 2
     """Number of uniforms that a draw is made of."""
     smooth: ClassVar[bool] = True
-    """Whether the law has a score that all coefficients may be rotated by: no atom, no infinite
-    peak, and a density on the whole line."""
+    """Whether it has a score for rotations: no atom or infinite peak, and the whole line."""
     compiles_fast: ClassVar[bool] = False
     """Whether the kernels are so simple that they run as fast when they are compiled fast."""
     scale_power: ClassVar[float] = 2.0
@@ -317,15 +316,14 @@ class Law:
     def statistics(self, t: Array) -> Any:
         """Terms of the sufficient statistics for the law's parameters, shaped like ``t``.
 
-        The answer is any pytree of arrays. Terms that depend on hidden classes are in expectation.
+        The answer is a pytree of arrays. Terms that depend on hidden classes are in expectation.
         """
         return ()
 
     def mstep(self: LawType, statistics: Any) -> LawType:
         """The law with its parameters at their maximum likelihood.
 
-        ``statistics`` are the sums of the terms that :meth:`statistics` gave, or averages of such
-        sums over iterations.
+        ``statistics`` are sums of the terms of :meth:`statistics`, averaged over iterations.
         """
         return self
 

@@ -88,7 +88,7 @@ def run(options: Options) -> Result:
     cases = [
         {"prior": prior, "fit": fit, "seed": seed, "max_iter": max_iter, **on_data}
         for fit in fits
-        for prior in priors.TABLE
+        for prior in priors.PAPER
         for seed in seeds
     ]
     records = tasks.run(options, "digits", estimate, cases)
@@ -122,7 +122,7 @@ def _entries(records: list[dict[str, Any]], fits: tuple[str, ...]) -> list[Entry
             f"All models, {fit}", prior, head, *summary(column(records, name, prior=prior, fit=fit))
         )
         for fit in fits
-        for prior in priors.TABLE
+        for prior in priors.PAPER
         for name, head in MEASURES.items()
     ]
 
@@ -141,7 +141,7 @@ def _claim(records: list[dict[str, Any]], fit: str, measure: str) -> Claim:
     """Compare the censored models with the logistic model."""
     mean = {
         prior: float(np.mean(column(records, measure, prior=prior, fit=fit)))
-        for prior in priors.TABLE
+        for prior in priors.PAPER
     }
     censored, others = (
         ", ".join(f"{prior} {mean[prior]:.3f}" for prior in names)

@@ -56,7 +56,7 @@ from noisyica.priors.named import (
 )
 from noisyica.priors.offset import LEAST_SCALE, Offset
 from noisyica.priors.plain import from_plain, to_plain
-from noisyica.priors.table import TABLE, get
+from noisyica.priors.table import PAPER, TABLE, get
 from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, TernaryState
 from noisyica.priors.ternary_offset import SingleScaleTernaryOffset
 
@@ -68,6 +68,7 @@ __all__ = [
     "LEAST_SCALE",
     "METROPOLIS",
     "MODE",
+    "PAPER",
     "REGISTRY",
     "TABLE",
     "TERNARY_STATES",

@@ -31,6 +31,8 @@ TABLE: dict[str, type[Prior]] = {
     "adaptive": Adaptive,
 }
 """The paper's nine priors by their short names, and the prior whose law is learnt."""
+PAPER: tuple[str, ...] = tuple(name for name in TABLE if name != "adaptive")
+"""The names of the paper's nine."""
 
 
 def get(prior: str | Prior | Law) -> Prior:
