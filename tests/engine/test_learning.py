@@ -17,7 +17,8 @@ def test_recovers_what_was_simulated(name):
     assert matched_cosine(model.mixing, ica.mixing_) > 0.97
     assert ica.noise_variance_ == pytest.approx(0.09, rel=0.1)
     for parameter, true in model.prior.parameters.items():
-        np.testing.assert_allclose(ica.prior_.parameters[parameter], true, rtol=0.15)
+        # of 6,000 coefficients, four standard errors of a weight of .001 are .0016
+        np.testing.assert_allclose(ica.prior_.parameters[parameter], true, rtol=0.15, atol=0.0016)
     # the scale of A: n = 1,500 coefficients fix it to a few per cent
     norms = [np.sort(np.linalg.norm(A, axis=0)) for A in (model.mixing, ica.mixing_)]
     np.testing.assert_allclose(norms[1], norms[0], rtol=0.15)

@@ -103,7 +103,7 @@ BRUTE_FORCE = {
 }
 
 
-@pytest.mark.parametrize("name", some_slow(priors.TABLE, "eg", "teoff"))
+@pytest.mark.parametrize("name", some_slow(BRUTE_FORCE, "eg", "teoff"))
 def test_map_is_the_least_of_the_objective(name):
     model = model_of(TRUE_PRIORS[name])
     X, truth = model.sample(40, random_state=3)
