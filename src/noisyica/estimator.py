@@ -73,8 +73,8 @@ class NoisyICA(
         that are on ("log", "lap", "ifa", and an atom with one of them, have a location, too).
         "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
         ("teoff" has an offset of its own, and no mean.)
-    noise : {"isotropic", "diagonal"}, default="isotropic"
-        One noise variance, or one for each column of X.
+    noise : {"isotropic", "diagonal", "auto"}, default="isotropic"
+        One noise variance; one for each column; "auto": one for each, as different as rows tell.
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours

@@ -20,6 +20,7 @@ FITS = {
     "mcem": {"algorithm": "mcem", "n_draws": 3},
     "maximum likelihood": {"mixing_prior": None},
     "diagonal": {"noise": "diagonal"},
+    "auto": {"noise": "auto"},
     "offset": {"mean": "offset"},
     "fam-em": {"algorithm": "fam-em", "prior": "lap"},
     "em": {"algorithm": "em"},

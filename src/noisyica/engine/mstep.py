@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from noisyica.engine.regression import equations, least_squares, residual
 from noisyica.engine.state import Constants, Plan
 from noisyica.engine.statistics import Statistics
+from noisyica.laws.together import scales_together
 from noisyica.posterior.parameters import Parameters
 
 Array = jax.Array
+
+BESIDE_OTHERS = 0.03
+"""The minimum noise variance of a column in units of the others' that is no Heywood case."""
+LEAST_OF_ALL = 1e-4
+"""How far below its usual floor the noise of a column may be where that of all others is, too."""
 
 
 def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Constants) -> Parameters:
@@ -28,7 +35,20 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
         A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, floor)
         left, pull = s.mixing.residual, s.mixing.shift
     mean = s.x - s.m - pull if plan.free_mean else jnp.zeros_like(s.x)
+    if plan.diagonal and plan.together:
+        least = LEAST_OF_ALL * floor
+        left = scales_together(jnp.maximum(left, least), constants.total_weight / 2)
+        floor = jnp.maximum(least_beside_others(left, floor), least)
     sigma2 = jnp.maximum(left if plan.diagonal else left.mean(), floor)
     # a prior may ask of how many rows it learns: its statistics are sums over them
     sums = jax.tree.map(lambda average: average * constants.total_weight, s.prior)
     return Parameters(A, mean, sigma2, prior.mstep(sums), mixing)
+
+
+def least_beside_others(sigma2: ArrayLike, floor: ArrayLike) -> Array:
+    """Return the minimum noise variance of each column, where these have a common law.
+
+    It is ``floor``, or less where the noise is as low in the other columns: then there is hardly
+    any noise, and no component has taken a single column over.
+    """
+    return jnp.minimum(floor, BESIDE_OTHERS * jnp.exp(jnp.log(sigma2).mean()))

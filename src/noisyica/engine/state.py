@@ -29,6 +29,7 @@ class Plan(NamedTuple):
     free_mean: bool  # whether the mean is learnt
     mixing: MixingPrior | None  # the prior of A, where A is hidden and drawn
     diagonal: bool  # whether each column of x has a noise variance of its own
+    together: bool  # whether these variances have a common law, which is learnt
     truncate: bool  # whether statistics are truncated on random boundaries
     dtype: str  # of the sampler
 

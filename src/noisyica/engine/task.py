@@ -23,6 +23,7 @@ from noisyica.priors import LEAST_SCALE, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks
 from noisyica.rows.dimension import Dimension, dimension
+from noisyica.rows.neighbours import Smooth
 from noisyica.rows.scaling import Summary
 from noisyica.rows.source import Rows
 
@@ -48,6 +49,11 @@ column's noise runs to zero (a Heywood case): it says nothing of the data. The b
 measurement with an error of a hundredth of its spread, below what most columns can claim, and fifty
 times below the bound that is usual in factor analysis (0.005). Sampling gets slow as the noise goes
 to zero, in proportion to the inverse of this."""
+
+LEAST_TOGETHER = 1e-3
+"""The same, where the noise variances have a common law, which keeps them apart from zero.
+
+The bound is lower where the noise of the other columns is (:mod:`noisyica.engine.mstep`)."""
 
 LEAST_COLUMN = 1e-34
 """The minimum noise variance of any column, as a share of x's mean square.
@@ -214,10 +220,20 @@ def _plan(settings: Settings, free_mean: bool) -> Plan:
         free_mean=free_mean,
         # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
-        diagonal=settings.noise == "diagonal",
+        diagonal=_own_noise(settings),
+        together=settings.noise == "auto",
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
     )
+
+
+def _own_noise(settings: Settings) -> bool:
+    """Return whether columns may have noise variances of their own.
+
+    In the basis of smooth components there are no columns of X, so that "auto" has one variance.
+    """
+    smooth = isinstance(settings.mixing_prior, Smooth)
+    return settings.noise == "diagonal" or (settings.noise == "auto" and not smooth)
 
 
 def _in_basis(settings: Settings, plan: Plan, rows: Rows, offset: bool, missing: bool) -> Rows:
@@ -251,7 +267,8 @@ def _least_noise(plan: Plan, p: int, rows: Rows, summary: Summary, blocks: Block
         unbounded = plan.algorithm.at_mode and p > rows.d
         share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
         return np.asarray(share * mean_square)
-    own = np.maximum(LEAST_OWN_NOISE * of_columns, LEAST_COLUMN * mean_square)
+    share = LEAST_TOGETHER if plan.together else LEAST_OWN_NOISE
+    own = np.maximum(share * of_columns, LEAST_COLUMN * mean_square)
     # a constant column says nothing of its noise: it gets as little as can be told from rounding
     return np.where(of_columns > 0, own, ROUNDING[plan.dtype] * mean_square)
 
@@ -285,4 +302,4 @@ def _dimension(
     """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
         return Dimension(int(settings.n_components))
-    return dimension(rows, all_rows, summary.missing, settings.noise == "diagonal")
+    return dimension(rows, all_rows, summary.missing, _own_noise(settings))
