@@ -357,8 +357,8 @@ class NoisyICA(
     def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:
         """Tell the callback where the first run stands."""
         assert self.callback is not None
-        A, mean, noise, prior, _ = parameters
-        return self.callback(iteration, Model(A, mean, noise, prior))
+        A, mean, noise, prior, _, dof = parameters
+        return self.callback(iteration, Model(A, mean, noise, prior, dof))
 
     def _checkpoint_file(self, task: Task) -> Checkpoint | None:
         """Return the checkpoint of a fit, or None if there is none."""
@@ -383,7 +383,8 @@ class NoisyICA(
         if not self.__sklearn_is_fitted__():
             return None
         values: Any = (self.mixing_, self.mean_, self.noise_variance_, self.prior_)
-        return LastFit(Parameters(*values), getattr(self, "_first_prior", None))
+        dof = getattr(self, "noise_dof_", None)
+        return LastFit(Parameters(*values, dof=dof), getattr(self, "_first_prior", None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,7 +20,7 @@ from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.units import in_standard_units
-from noisyica.priors import DENSITY, MODE, Prior
+from noisyica.priors import DENSITY, MODE, ROW_WEIGHTS, Prior
 from noisyica.rows.numbers import plain_numbers
 from noisyica.rows.source import check_observed
 
@@ -59,6 +59,7 @@ class Model:
         mean: Any = None,
         noise_variance: Any = 1.0,
         prior: str | Prior | Law = "log",
+        noise_dof: float | None = None,
     ) -> None:
         self.mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
         d = self.mixing.shape[0]
@@ -81,12 +82,21 @@ class Model:
                 f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean "
                 "out."
             )
+        self.noise_dof = None if noise_dof is None else float(noise_dof)
+        if self.noise_dof is not None:
+            if not (np.isfinite(self.noise_dof) and self.noise_dof > 0):
+                raise ValueError(
+                    "noise_dof must be a positive number, or None for normal noise; got "
+                    f"{noise_dof!r}."
+                )
+            ROW_WEIGHTS.require(self.prior)
 
     def __repr__(self) -> str:
         d, p = self.mixing.shape
+        dof = "" if self.noise_dof is None else f"noise_dof={self.noise_dof:.4g}, "
         return (
             f"Model({p} components in {d} dimensions, "
-            f"noise_variance={np.mean(self.noise_variance):.4g}, prior={self.prior!r})"
+            f"noise_variance={np.mean(self.noise_variance):.4g}, {dof}prior={self.prior!r})"
         )
 
     # ----------------------------------------------------------------------------------- simulation
@@ -105,10 +115,13 @@ class Model:
         """
         if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
-        keys = jax.random.split(jax.random.key(seed_of(random_state)), 2)
-        drawn = _draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
+        key = jax.random.key(seed_of(random_state))
+        keys = [*jax.random.split(key, 2), jax.random.fold_in(key, 2)]
+        drawn = _draw(cast(self.prior, float), keys[:2], int(n_samples), *self.mixing.shape)
         beta, offset, noise = (np.asarray(part).T for part in drawn)
         signal = self.mean + offset[:, None] + beta @ self.mixing.T
+        if self.noise_dof is not None:
+            noise = noise / np.sqrt(_draw_weights(keys[2], self.noise_dof, int(n_samples)))[:, None]
         return signal + np.sqrt(self.noise_variance) * noise, beta
 
     @double_precision()
@@ -364,7 +377,7 @@ class Model:
     def parameters(self) -> Parameters:
         """Return the parameters, in the units of x."""
         values: Any = (self.mixing, self.mean, self.noise_variance, self.prior)
-        return to_numpy(Parameters(*values))
+        return to_numpy(Parameters(*values, dof=self.noise_dof))
 
     def check(self, X: Any) -> np.ndarray:
         """Return X as an array of rows of this model, or raise an error that says what is wrong."""
@@ -381,12 +394,17 @@ class Model:
 
 @functools.partial(jax.jit, static_argnames=("n", "d", "p"))
 def _draw(
-    prior: Prior, keys: jax.Array, n: int, d: int, p: int
+    prior: Prior, keys: Any, n: int, d: int, p: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Draw coefficients (p, n), offsets (n,) and standard noise (d, n)."""
     latent = prior.sample_prior(keys[0], p, n, float)
     noise = jax.random.normal(keys[1], (d, n), float)
     return prior.coefficients(latent), prior.offset(latent), noise
+
+
+def _draw_weights(key: jax.Array, dof: float, n: int) -> np.ndarray:
+    """Draw the weights of n rows, by which Student noise divides their noise variance."""
+    return np.asarray(jax.random.gamma(key, 0.5 * dof, (n,), float)) / (0.5 * dof)
 
 
 @jax.jit

@@ -126,7 +126,7 @@ def coupled(parameters: Parameters) -> bool:
     comes nearer to its target at a rate that goes to zero with the least eigenvalue of P. Little
     noise in some column of x, or components that are nearly dependent, make it small.
     """
-    A, _, sigma2, prior, _ = to_numpy(parameters)
+    A, _, sigma2, prior, *_ = to_numpy(parameters)
     if not INDEPENDENCE.of(prior):
         return False
     P = A.T @ (A / np.asarray(sigma2)[..., None]) + np.eye(A.shape[1]) / prior.variance()

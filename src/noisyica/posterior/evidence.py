@@ -58,7 +58,12 @@ It takes some seconds at most. Other devices are fast, and want all rows of a bl
 
 
 def choose_method(
-    prior: Prior, p: int, X: np.ndarray, method: str, most: int = enumeration.LIKELIHOOD_STATES
+    prior: Prior,
+    p: int,
+    X: np.ndarray,
+    method: str,
+    most: int = enumeration.LIKELIHOOD_STATES,
+    student: bool = False,
 ) -> str:
     """Return by which method the likelihood of X is computed: "auto" is the best that can be.
 

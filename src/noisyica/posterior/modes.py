@@ -131,7 +131,7 @@ def _visits(prior: Any, seen: Channel, keys: Array, best: Any) -> Any:
 
     def visit(carry: tuple[Any, Any], k: Array) -> tuple[tuple[Any, Any], None]:
         best, latent = carry
-        hot = Channel(*(jnp.asarray(POWERS)[k % len(POWERS)] * part for part in seen))
+        hot = seen.raised(jnp.asarray(POWERS)[k % len(POWERS)])
         latent = prior.gibbs(fold_in(keys, k), latent, hot)
         return (_better(prior, seen, _sweeps(prior, seen, latent, SHORT), best), latent), None
 

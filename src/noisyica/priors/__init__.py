@@ -39,6 +39,7 @@ from noisyica.priors.capabilities import (
     EXPANSION,
     INDEPENDENCE,
     METROPOLIS,
+    ROW_WEIGHTS,
     MODE,
     Capability,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "INDEPENDENCE",
     "LEAST_SCALE",
     "METROPOLIS",
+    "ROW_WEIGHTS",
     "MODE",
     "REGISTRY",
     "TABLE",
