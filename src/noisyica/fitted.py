@@ -116,6 +116,12 @@ class Fitted:
         ((2, 4), True)
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
+        if hasattr(self, "noise_dof_"):
+            raise NotImplementedError(
+                "Standard errors are not there for noise='student'. Where A is hidden, "
+                "components_std_ has the posterior standard deviations of its entries; for all "
+                "others, fit with bootstrap samples of the rows, or with noise='isotropic'."
+            )
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -12,10 +11,9 @@ from sklearn.utils import check_array, check_random_state
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
-from noisyica._jax.special import LOG_2PI
 from noisyica.arguments import RandomState, check_counts, seed_of
 from noisyica.laws import Law
-from noisyica.posterior import chains, evidence
+from noisyica.posterior import chains, complete, evidence
 from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
@@ -36,6 +34,9 @@ class Model:
         mu0; zero by default. Priors with a random offset have none.
     noise_variance : float or array (d,)
         sigma^2, the same for all columns of x or one for each.
+    noise_dof : float, optional
+        nu, the degrees of freedom of Student noise, whose variance is sigma^2 nu / (nu - 2). By
+        default the noise is normal.
     prior : str, Prior or Law
         The law of beta: a short name, or an object of :mod:`noisyica.priors` or
         :mod:`noisyica.laws`.
@@ -116,12 +117,14 @@ class Model:
         if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
         key = jax.random.key(seed_of(random_state))
-        keys = [*jax.random.split(key, 2), jax.random.fold_in(key, 2)]
-        drawn = _draw(cast(self.prior, float), keys[:2], int(n_samples), *self.mixing.shape)
+        keys = jax.random.split(key, 2)
+        drawn = complete.draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
         beta, offset, noise = (np.asarray(part).T for part in drawn)
         signal = self.mean + offset[:, None] + beta @ self.mixing.T
         if self.noise_dof is not None:
-            noise = noise / np.sqrt(_draw_weights(keys[2], self.noise_dof, int(n_samples)))[:, None]
+            # the two keys above are the key's descendants 0 and 1
+            own = complete.draw_weights(jax.random.fold_in(key, 2), self.noise_dof, len(noise))
+            noise = noise / np.sqrt(own)[:, None]
         return signal + np.sqrt(self.noise_variance) * noise, beta
 
     @double_precision()
@@ -139,9 +142,9 @@ class Model:
         """
         DENSITY.require(self.prior)
         residual, beta, offset = self._residual(X, beta, offset)
-        terms = np.square(residual) / self.noise_variance + LOG_2PI + np.log(self.noise_variance)
-        gaussian = -0.5 * np.nansum(terms, 1)  # a missing entry has no density
-        return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, offset))
+        of_noise = complete.log_noise_density(residual, self.noise_variance, self.noise_dof)
+        of_prior = complete.log_density(cast(self.prior, float), beta.T, offset)
+        return of_noise + np.asarray(of_prior)
 
     # ------------------------------------------------------------------------------------ posterior
 
@@ -234,8 +237,8 @@ class Model:
     ) -> Any:
         """Return the posterior mean of the coefficients, (n, p).
 
-        It is exact where the discrete variables have few states and nothing is missing. Otherwise
-        it is averaged over ``n_draws`` sweeps of four chains per row, after ``n_warmup`` others.
+        It is exact where the discrete variables have few states, nothing is missing and the noise
+        is normal. Otherwise it is averaged over ``n_draws`` sweeps of four chains per row, after ``n_warmup`` others.
         All rows have the same random numbers: the answer depends on the row alone.
 
         If ``return_std``, the standard errors (n, p) of the average are returned, too. They are 0
@@ -256,7 +259,8 @@ class Model:
         They minimise :meth:`map_objective`. Hidden scales, classes and switches are maximised over
         with them, as in the paper. Where the discrete variables have few states, all are
         enumerated; otherwise the answer is the best that a local search from many starts finds. It
-        is a function of the row and the model alone.
+        is a function of the row and the model alone. The weight that Student noise gives a row is
+        integrated out, since where it is most probable depends on its scale of measurement.
 
         Parameters
         ----------
@@ -284,12 +288,13 @@ class Model:
         """Return the objective that :meth:`map` minimises, of each row (n,).
 
         It is |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost at
-        their best: the paper's MAP objective, with its slips corrected and constants left out.
+        their best: the paper's MAP objective, with its slips corrected and constants left out. With
+        Student noise the first term is (nu + d) / 2 log(1 + |x - mean - A beta|^2 / nu sigma^2).
         """
         MODE.require(self.prior)
         residual, beta, offset = self._residual(X, beta, offset)
-        squares = 0.5 * np.nansum(np.square(residual) / self.noise_variance, 1)
-        return squares + np.asarray(_penalty(cast(self.prior, float), beta.T, offset))
+        of_noise = complete.misfit_cost(residual, self.noise_variance, self.noise_dof)
+        return of_noise + np.asarray(complete.penalty(cast(self.prior, float), beta.T, offset))
 
     @double_precision()
     def log_likelihood(
@@ -317,7 +322,7 @@ class Model:
             "exact": all states of the discrete variables are enumerated, where these leave a closed
             form (mixtures of normals and atoms, "te"). "sequential": an average over joint draws of
             independent coefficients. "annealed": annealed importance sampling, for any prior.
-            "auto" takes the first of these that is possible.
+            "auto" takes the first of these that is possible. Student noise has "sequential" only.
         random_state : int, RandomState or None, default=0
             A row's random numbers depend on it and on the row's values alone.
         return_std : bool, default=False
@@ -339,7 +344,8 @@ class Model:
         temperatures = 1 if n_temperatures is None else n_temperatures
         particles = 2 if n_particles is None else n_particles
         check_counts(n_temperatures=(temperatures, 1), n_particles=(particles, 1))
-        method = evidence.choose_method(self.prior, self.mixing.shape[1], X, method)
+        student, p = self.noise_dof is not None, self.mixing.shape[1]
+        method = evidence.choose_method(self.prior, p, X, method, student=student)
         if return_std and particles == 1 and method != "exact":
             raise ValueError(
                 "The standard error comes from the particles' spread: take n_particles of at "
@@ -390,28 +396,3 @@ class Model:
                 "(rows of mixing)."
             )
         return check_observed(X)
-
-
-@functools.partial(jax.jit, static_argnames=("n", "d", "p"))
-def _draw(
-    prior: Prior, keys: Any, n: int, d: int, p: int
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draw coefficients (p, n), offsets (n,) and standard noise (d, n)."""
-    latent = prior.sample_prior(keys[0], p, n, float)
-    noise = jax.random.normal(keys[1], (d, n), float)
-    return prior.coefficients(latent), prior.offset(latent), noise
-
-
-def _draw_weights(key: jax.Array, dof: float, n: int) -> np.ndarray:
-    """Draw the weights of n rows, by which Student noise divides their noise variance."""
-    return np.asarray(jax.random.gamma(key, 0.5 * dof, (n,), float)) / (0.5 * dof)
-
-
-@jax.jit
-def _log_density(prior: Any, beta: jax.Array, offset: jax.Array) -> jax.Array:
-    return prior.log_density(beta, offset)
-
-
-@jax.jit
-def _penalty(prior: Any, beta: jax.Array, offset: jax.Array) -> jax.Array:
-    return prior.penalty(beta, offset)

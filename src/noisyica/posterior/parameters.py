@@ -36,27 +36,29 @@ def channel(parameters: Parameters, x: Array, squares: Any = None) -> Channel:
     dtype = x.dtype
     d, p = A.shape
     scaled = A / sigma2[..., None]
-    products = (pad_columns(scaled).astype(dtype).T @ x)[:p]
+    # with Student noise the mean joins the product, for the squares of x - mean
+    columns = scaled if dof is None else jnp.concatenate([scaled, mean[:, None]], 1)
+    products = pad_columns(columns).astype(dtype).T @ x
     c_one, x_one = jnp.zeros((p,), dtype), jnp.zeros(x.shape[1:], dtype)
     one_one = jnp.zeros((), dtype)
     if prior.has_offset:
         inverse = jnp.broadcast_to(1 / sigma2, (d,))
         c_one, one_one = scaled.sum(0).astype(dtype), inverse.sum().astype(dtype)
         x_one = (repeat_rows(inverse.astype(dtype)) @ x)[0] - (inverse @ mean).astype(dtype)
-    c = products - (scaled.T @ mean).astype(dtype)[:, None]
+    c = products[:p] - (scaled.T @ mean).astype(dtype)[:, None]
     seen = Channel((A.T @ scaled).astype(dtype), c, c_one, x_one, one_one)
-    return seen if dof is None else seen._replace(square=_square(parameters, x, squares))
+    return seen if dof is None else seen._replace(square=_square(parameters, x, squares, products[p]))
 
 
-def _square(parameters: Parameters, x: Array, squares: Any) -> Array:
-    """Return the sum of squares of x - mean in units of the noise variance, of each row (n,)."""
+def _square(parameters: Parameters, x: Array, squares: Any, products: Array) -> Array:
+    """Return the sum of squares of x - mean in units of the noise variance, of each row (n,).
+
+    ``products`` (n,) are mean . x, and ``squares`` x . x if these are known.
+    """
     mean, sigma2, dtype = parameters.mean, parameters.sigma2, x.dtype
     if sigma2.ndim or squares is None:
         inverse = jnp.broadcast_to(1 / sigma2, mean.shape).astype(dtype)
         return (jnp.square(x - mean.astype(dtype)[:, None]) * inverse[:, None]).sum(0)
-    if parameters.prior.has_offset:
-        return squares / sigma2.astype(dtype)  # there is no mean
-    products = (repeat_rows(mean.astype(dtype)) @ x)[0]
     return (squares - 2 * products + (mean @ mean).astype(dtype)) / sigma2.astype(dtype)
 
 
