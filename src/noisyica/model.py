@@ -238,8 +238,9 @@ class Model:
         """Return the posterior mean of the coefficients, (n, p).
 
         It is exact where the discrete variables have few states, nothing is missing and the noise
-        is normal. Otherwise it is averaged over ``n_draws`` sweeps of four chains per row, after ``n_warmup`` others.
-        All rows have the same random numbers: the answer depends on the row alone.
+        is normal. Otherwise it is averaged over ``n_draws`` sweeps of four chains per row, after
+        ``n_warmup`` others. All rows have the same random numbers: the answer depends on the row
+        alone.
 
         If ``return_std``, the standard errors (n, p) of the average are returned, too. They are 0
         where it is exact, and say nothing of the spread of the posterior itself, for which there is
@@ -382,8 +383,9 @@ class Model:
 
     def parameters(self) -> Parameters:
         """Return the parameters, in the units of x."""
-        values: Any = (self.mixing, self.mean, self.noise_variance, self.prior)
-        return to_numpy(Parameters(*values, dof=self.noise_dof))
+        known = (self.mixing, self.mean, self.noise_variance, self.prior)
+        values: Any = (*known, None, self.noise_dof)
+        return to_numpy(Parameters(*values))
 
     def check(self, X: Any) -> np.ndarray:
         """Return X as an array of rows of this model, or raise an error that says what is wrong."""

@@ -80,8 +80,8 @@ class Constants(NamedTuple):
 SWEEPS, IMPUTATION, MIXING, WEIGHTS = range(4)
 """What the random numbers of an iteration are for.
 
-The rows' latent variables are drawn in sweeps, their missing entries are drawn, and so are A and the
-rows' weights (Student noise)."""
+The rows' latent variables are drawn in sweeps; their missing entries are drawn, and so are A and,
+with Student noise, the rows' weights."""
 
 
 class Broadcast(NamedTuple):

@@ -18,8 +18,8 @@ from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule, State
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
-from noisyica.posterior.units import check_range, in_units
 from noisyica.posterior.student import FIRST_DOF
+from noisyica.posterior.units import check_range, in_units
 from noisyica.priors import LEAST_SCALE, ROW_WEIGHTS, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks

@@ -81,9 +81,9 @@ def posterior_mean(
     """Return the posterior mean of the coefficients, (n, p), and its standard error.
 
     It is exact for rows without missing entries, where all states can be enumerated and the noise
-    is normal. Otherwise it is the average over several chains, whose spread tells the error. The random numbers are the
-    same for all rows: the answer for a row depends on that row alone, and rows that are nearly the
-    same have nearly the same answer.
+    is normal. Otherwise it is the average over several chains, whose spread tells the error. The
+    random numbers are the same for all rows: the answer for a row depends on that row alone, and
+    rows that are nearly the same have nearly the same answer.
     """
     p = parameters.A.shape[1]
     exact = enumeration.can_enumerate(parameters.prior, p, MEAN_STATES) and parameters.dof is None
@@ -283,8 +283,8 @@ class _Moves(NamedTuple):
             return position
         parameters = self.parameters
         prior = parameters.prior
-        now = (part.astype(float) for part in (prior.coefficients(latent), prior.offset(latent)))
-        q = misfit(parameters, *now, self.exact_at_first, block).astype(SWEEP)
+        beta, offset = prior.coefficients(latent).astype(float), prior.offset(latent).astype(float)
+        q = misfit(parameters, beta, offset, self.exact_at_first, block).astype(SWEEP)
         key = fold_in(self.keys, FIRST_WEIGHTS + i)
         new = draw_weights(key, parameters.dof, observed_entries(block), q, weight).draw
         return position._replace(weight=jnp.where(i < UNWEIGHTED, weight, new))

@@ -47,7 +47,9 @@ def channel(parameters: Parameters, x: Array, squares: Any = None) -> Channel:
         x_one = (repeat_rows(inverse.astype(dtype)) @ x)[0] - (inverse @ mean).astype(dtype)
     c = products[:p] - (scaled.T @ mean).astype(dtype)[:, None]
     seen = Channel((A.T @ scaled).astype(dtype), c, c_one, x_one, one_one)
-    return seen if dof is None else seen._replace(square=_square(parameters, x, squares, products[p]))
+    return (
+        seen if dof is None else seen._replace(square=_square(parameters, x, squares, products[p]))
+    )
 
 
 def _square(parameters: Parameters, x: Array, squares: Any, products: Array) -> Array:

@@ -30,7 +30,9 @@ With 1000 of them weights vary by 4.5 per cent: no likelihood tells that from no
 one row in a hundred has more than 1e8 times the noise variance of the others: fewer would only say
 that some rows are not to be looked at."""
 FIRST_DOF = 5.0
-"""The degrees of freedom with which learning begins: outlying rows count for little from then on."""
+"""The degrees of freedom with which learning begins: outlying rows count for little at once."""
+OUTLYING = 0.2
+"""The weight below which a row is called outlying: it has five times the noise variance."""
 SOLVER_STEPS = 12
 """The number of steps in which the degrees of freedom are solved for; each adds about a digit."""
 

@@ -41,8 +41,9 @@ def in_units(parameters: Parameters, unit: float) -> Parameters:
     values: Any = to_numpy(parameters)
     A, mean, sigma2, prior, _, dof = values
     # not by the square of the unit, which may be beyond the range of floating point
-    converted: Any = (A / unit, mean / unit, sigma2 / unit / unit, prior.rescaled(unit))
-    return Parameters(*converted, dof=dof)
+    scaled = (A / unit, mean / unit, sigma2 / unit / unit, prior.rescaled(unit))
+    converted: Any = (*scaled, None, dof)
+    return Parameters(*converted)
 
 
 def check_range(size: float, what: str) -> None:

@@ -1,14 +1,14 @@
 r"""The likelihood of rows under Student noise: joint draws of a row's weight and coefficients.
 
 The likelihood is an integral over the row's weight w (:mod:`noisyica.posterior.student`), too:
-p(x) = E p(x | w). Each particle has a w of its own, drawn from a proposal for log w, and given w the
-joint draws of :mod:`noisyica.posterior.sequential` serve as they are. The weight of the particle is
-theirs times the prior of w over the proposal, and has mean p(x).
+p(x) = E p(x | w). Each particle has a w of its own, drawn from a proposal for log w, and given w
+the joint draws of :mod:`noisyica.posterior.sequential` serve as they are. The weight of the
+particle is theirs times the prior of w over the proposal, and has mean p(x).
 
 The proposal is a logistic law about the likeliest w, which is found by turns: draws of the
-coefficients given w tell what is left of the row, and that tells w. A part of the draws comes from a
-wide law, which reaches from there to the w of a row whose coefficients are all zero: it is for rows
-that may be either outlying or well explained.
+coefficients given w tell what is left of the row, and that tells w. A part of the draws comes from
+a wide law, which reaches from there to the w of a row whose coefficients are all zero: it is for
+rows that may be either outlying or well explained.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Proposal(NamedTuple):
 def log_weights(
     joint: Any, parameters: Parameters, block: Block, seen: Target, keys: Key, particles: Array
 ) -> Array:
-    """Return the log weights (m, n) of particles, less the log likelihood were all coefficients
-    zero and all weights one.
+    """Return the log weights (m, n) of particles.
 
+    They are less the log likelihood of the rows, were all coefficients zero and all weights one.
     ``joint`` is the module that draws the coefficients, ``seen`` what the rows say of them with
     weights of one, and ``particles`` (m,) are the particles' numbers.
     """

@@ -39,8 +39,8 @@ from noisyica.priors.capabilities import (
     EXPANSION,
     INDEPENDENCE,
     METROPOLIS,
-    ROW_WEIGHTS,
     MODE,
+    ROW_WEIGHTS,
     Capability,
 )
 from noisyica.priors.independent import Independent
@@ -66,9 +66,9 @@ __all__ = [
     "INDEPENDENCE",
     "LEAST_SCALE",
     "METROPOLIS",
-    "ROW_WEIGHTS",
     "MODE",
     "REGISTRY",
+    "ROW_WEIGHTS",
     "TABLE",
     "TERNARY_STATES",
     "BernoulliGaussian",
