@@ -67,9 +67,11 @@ def log_weights(
     """
     prior, dof = parameters.prior, parameters.dof
     count, squares = observed_entries(block), _squares(parameters, block)
-    found = jnp.zeros(squares.shape)
-    for turn in range(TURNS):
-        found = _likeliest(joint, parameters, seen, fold_in(keys, ROLE + 1 + turn), found, block)
+
+    def better(turn: Array, log_w: Array) -> Array:
+        return _likeliest(joint, parameters, seen, fold_in(keys, ROLE + 1 + turn), log_w, block)
+
+    found = lax.fori_loop(0, TURNS, better, jnp.zeros(squares.shape))
     of_zeros = jnp.log((dof + count) / (dof + squares))
     location = jnp.stack([found, 0.5 * (found + of_zeros)])
     # a tail of the target has the rate (dof + count) / 2, and one coefficient takes a square from q

@@ -135,7 +135,12 @@ class Prior(abc.ABC):
 
     def lacks(self, methods: Sequence[str]) -> list[str]:
         """Return which of these methods the prior does not have."""
-        return [name for name in methods if getattr(self, name, None) is None]
+        missing = [name for name in methods if not hasattr(self, name)]
+        # what a class says of its sampler is not said of another one in a class made of it
+        if "takes_row_weights" in methods and not missing:
+            said, sampler = (_owner(type(self), name) for name in ("takes_row_weights", "gibbs"))
+            missing = [] if issubclass(said, sampler) else ["takes_row_weights"]
+        return missing
 
     def mean(self) -> float:
         """Return the mean of a coefficient under the prior."""
@@ -266,8 +271,11 @@ class Prior(abc.ABC):
                 "their names: choose another name."
             )
         REGISTRY[cls.__name__] = cls
-        if "gibbs" in vars(cls) and "takes_row_weights" not in vars(cls):
-            cls.takes_row_weights = None  # type: ignore[attr-defined]  # another sampler, perhaps
+
+
+def _owner(cls: type, name: str) -> type:
+    """Return the class from which ``cls`` has an attribute."""
+    return next(base for base in cls.__mro__ if name in vars(base))
 
 
 REGISTRY: dict[str, type[Prior]] = {}
