@@ -11,6 +11,7 @@ from noisyica.engine.state import Constants, Plan
 from noisyica.engine.statistics import Statistics
 from noisyica.laws.together import scales_together
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import solve_dof
 
 Array = jax.Array
 
@@ -25,6 +26,11 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
 
     They are A and the mean, by regression of x on beta, the noise variance (never below its floor,
     which diagonal noise has for each column), and the priors' own parameters.
+
+    With Student noise the weights are free to have any mean at first, which then becomes a factor
+    of the noise variance (PX-EM; Liu, Rubin and Wu, 1998). At the maximum of the likelihood that
+    mean is one, whatever the degrees of freedom (Kent, Tyler and Vardi, 1994), and the way there is
+    shorter.
     """
     s, prior, floor = statistics, old.prior, constants.floor
     if plan.mixing is None:
@@ -35,6 +41,10 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
         A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, floor)
         left, pull = s.mixing.residual, s.mixing.shift
     mean = s.x - s.m - pull if plan.free_mean else jnp.zeros_like(s.x)
+    dof = None
+    if s.weights is not None:
+        mean, left = mean / s.weights.total, left / s.weights.total
+        dof = solve_dof(s.weights.mean, s.weights.log, old.dof)
     if plan.diagonal and plan.together:
         least = LEAST_OF_ALL * floor
         left = scales_together(jnp.maximum(left, least), constants.total_weight / 2)
@@ -42,7 +52,7 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
     sigma2 = jnp.maximum(left if plan.diagonal else left.mean(), floor)
     # a prior may ask of how many rows it learns: its statistics are sums over them
     sums = jax.tree.map(lambda average: average * constants.total_weight, s.prior)
-    return Parameters(A, mean, sigma2, prior.mstep(sums), mixing)
+    return Parameters(A, mean, sigma2, prior.mstep(sums), mixing, dof)
 
 
 def least_beside_others(sigma2: ArrayLike, floor: ArrayLike) -> Array:

@@ -14,6 +14,7 @@ from noisyica.engine.restarts import best_start
 from noisyica.engine.settings import Settings, number_of_starts
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import FIRST_DOF
 from noisyica.priors import Prior
 from noisyica.rows import starts
 from noisyica.rows.block import block_rows
@@ -122,7 +123,7 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     """
     prior, unit, p = task.prior, task.rows.unit, task.p
     values: Any = last.parameters
-    A, mean, noise, learnt, _ = values
+    A, mean, noise, learnt, _, dof = values
     if not (settings.warm_start and len(A) == task.rows.d and A.shape[1] <= p):
         return []
     mean = task.rows.to_basis((mean - task.rows.centre)[None] / unit)[0]
@@ -137,7 +138,8 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
             A = starts.extended(task.sample - mean, A, p, np.sqrt(prior.variance()))
         # otherwise some components would have parameters of their own, and others not
         keep = keep and learnt.n_parameters == prior.n_parameters
-    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior, task.mixing)
+    dof = (FIRST_DOF if dof is None else dof) if task.plan.student else None
+    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior, task.mixing, dof)
     return [cast(Parameters(*values), float)]
 
 

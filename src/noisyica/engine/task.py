@@ -18,8 +18,9 @@ from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule, State
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import FIRST_DOF
 from noisyica.posterior.units import check_range, in_units
-from noisyica.priors import LEAST_SCALE, Prior
+from noisyica.priors import LEAST_SCALE, ROW_WEIGHTS, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks
 from noisyica.rows.dimension import Dimension, dimension
@@ -82,7 +83,8 @@ class Task(NamedTuple):
     def zeros(self) -> Parameters:
         """Parameters of the right shapes: A and the mean are zero, the noise variance is 1."""
         A, mean = np.zeros((self.rows.d, self.p)), np.zeros(self.rows.d)
-        values: Any = (A, mean, 1.0, self.prior, self.mixing)
+        dof = FIRST_DOF if self.plan.student else None
+        values: Any = (A, mean, 1.0, self.prior, self.mixing, dof)
         return cast(Parameters(*values), float)
 
     def score(self, state: State) -> float:
@@ -103,7 +105,8 @@ class Task(NamedTuple):
 
     def scoring_method(self, prior: Prior) -> str:
         """Return by which method the likelihood of the rows ``scored`` is computed."""
-        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES)
+        student = self.plan.student
+        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES, student)
 
     def log_likelihood(self, parameters: Parameters, **options: Any) -> np.ndarray:
         """Return log p(x) of each of the rows ``scored``, with options of the likelihood."""
@@ -173,6 +176,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
     prior = prior.for_components(p)
     plan.algorithm.check(prior, p, summary.missing)
+    if plan.student:
+        ROW_WEIGHTS.require(prior)
     blocks = device_blocks(rows, settings.dtype)
     return Task(
         rows=rows,
@@ -215,6 +220,12 @@ def _plan(settings: Settings, free_mean: bool) -> Plan:
     """Return the algorithm and the kind of model that the settings stand for."""
     draws = number_of_draws(settings)
     algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
+    if settings.noise == "student" and not algorithm.stochastic:
+        raise ValueError(
+            f"algorithm={algorithm.name!r} does not know noise='student': it draws nothing, and "
+            "would have to integrate the rows' weights out. Take algorithm='saem' (or 'mcem', "
+            "'sem'), or noise='isotropic'."
+        )
     return Plan(
         algorithm=algorithm,
         free_mean=free_mean,
@@ -222,6 +233,7 @@ def _plan(settings: Settings, free_mean: bool) -> Plan:
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
         diagonal=_own_noise(settings),
         together=settings.noise == "auto",
+        student=settings.noise == "student",
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
     )

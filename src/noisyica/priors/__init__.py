@@ -40,6 +40,7 @@ from noisyica.priors.capabilities import (
     INDEPENDENCE,
     METROPOLIS,
     MODE,
+    ROW_WEIGHTS,
     Capability,
 )
 from noisyica.priors.independent import Independent
@@ -67,6 +68,7 @@ __all__ = [
     "METROPOLIS",
     "MODE",
     "REGISTRY",
+    "ROW_WEIGHTS",
     "TABLE",
     "TERNARY_STATES",
     "BernoulliGaussian",
