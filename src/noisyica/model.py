@@ -13,12 +13,12 @@ from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
 from noisyica.arguments import RandomState, check_counts, seed_of
 from noisyica.laws import Law
-from noisyica.posterior import chains, complete, evidence
+from noisyica.posterior import chains, complete, evidence, student
 from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.units import in_standard_units
-from noisyica.priors import DENSITY, MODE, ROW_WEIGHTS, Prior
+from noisyica.priors import DENSITY, MODE, Prior
 from noisyica.rows.numbers import plain_numbers
 from noisyica.rows.source import check_observed
 
@@ -53,6 +53,8 @@ class Model:
     (5, 100, 3)
     """
 
+    noise_dof: float | None = None  # also of pickles that are older than Student noise
+
     @double_precision()
     def __init__(
         self,
@@ -83,14 +85,7 @@ class Model:
                 f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean "
                 "out."
             )
-        self.noise_dof = None if noise_dof is None else float(noise_dof)
-        if self.noise_dof is not None:
-            if not (np.isfinite(self.noise_dof) and self.noise_dof > 0):
-                raise ValueError(
-                    "noise_dof must be a positive number, or None for normal noise; got "
-                    f"{noise_dof!r}."
-                )
-            ROW_WEIGHTS.require(self.prior)
+        self.noise_dof = student.checked_dof(noise_dof, self.prior)
 
     def __repr__(self) -> str:
         d, p = self.mixing.shape
@@ -345,8 +340,8 @@ class Model:
         temperatures = 1 if n_temperatures is None else n_temperatures
         particles = 2 if n_particles is None else n_particles
         check_counts(n_temperatures=(temperatures, 1), n_particles=(particles, 1))
-        student, p = self.noise_dof is not None, self.mixing.shape[1]
-        method = evidence.choose_method(self.prior, p, X, method, student=student)
+        has_weights, p = self.noise_dof is not None, self.mixing.shape[1]
+        method = evidence.choose_method(self.prior, p, X, method, student=has_weights)
         if return_std and particles == 1 and method != "exact":
             raise ValueError(
                 "The standard error comes from the particles' spread: take n_particles of at "

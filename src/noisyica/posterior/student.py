@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.special import digamma, gammaln
 
 from noisyica._jax.randomness import Key, uniforms
 from noisyica._jax.special import LOG_2PI, normal_quantile
 from noisyica.posterior.parameters import Parameters, fitted
-from noisyica.priors import Channel
+from noisyica.priors import ROW_WEIGHTS, Channel, Prior
 from noisyica.rows.block import Block
 
 Array = jax.Array
@@ -43,6 +44,18 @@ class RowWeights(NamedTuple):
     draw: Array
     mean: Array  # E[w]
     log: Array  # E[log w]
+
+
+def checked_dof(dof: Any, prior: Prior) -> float | None:
+    """Return degrees of freedom as a float, if a model with this prior can have them, or None."""
+    if dof is None:
+        return None
+    if not (np.isfinite(dof) and dof > 0):
+        raise ValueError(
+            f"noise_dof must be a positive number, or None for normal noise; got {dof!r}."
+        )
+    ROW_WEIGHTS.require(prior)
+    return float(dof)
 
 
 def observed_entries(block: Block) -> Any:
