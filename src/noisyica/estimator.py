@@ -75,7 +75,7 @@ class NoisyICA(
     noise : {"isotropic", "diagonal", "student", "auto"}, default="isotropic"
         One noise variance, or one for each column of X. "student": one noise variance, divided by a
         hidden weight of each row, so that outlying rows count for little; the degrees of freedom
-        are learnt. "auto": one for each column, as different as the rows tell.
+        are learnt. "auto": both, as far as the rows tell that columns or rows differ.
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours

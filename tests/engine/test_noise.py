@@ -1,4 +1,4 @@
-"""Noise variances of columns that have a common law (noise="auto")."""
+"""Noise that is as unequal between columns, and between rows, as these tell (noise="auto")."""
 
 import warnings
 
@@ -67,6 +67,30 @@ def test_independent_columns_have_one_component():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 20)) * np.exp(rng.normal(size=20))
     assert len(NoisyICA(noise="auto", **FAST).fit(X).components_) == 1
+
+
+def test_heavy_tailed_rows_have_one_component():
+    """With equal noise in all rows, the longest of them have components of their own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 20)) / np.sqrt(rng.gamma(1.05, 1 / 1.05, 400))[:, None]
+    assert len(NoisyICA(noise="auto", **FAST).fit(X).components_) == 1
+    assert len(NoisyICA(noise="isotropic", **FAST).fit(X).components_) > 2
+
+
+def test_outlying_rows_of_unequal_columns():
+    """Both are found, with their sizes; where rows are normal, the model is one of normal noise."""
+    true_model, clean = simulate("bg", n=400, d=20, p=2, sigma=1e-6)
+    rng = np.random.default_rng(1)
+    true = np.exp(rng.normal(size=20))
+    noise = np.sqrt(true) * rng.normal(size=clean.shape)
+    outlying = np.arange(400) < 20
+    ica = NoisyICA(2, noise="auto", **FAST).fit(clean + np.where(outlying, 8, 1)[:, None] * noise)
+    assert ica.row_weights_[outlying].max() < 0.3 < ica.row_weights_[~outlying].min()
+    assert np.abs(np.log(ica.noise_variance_ / true)).max() < 0.1 + 4 * np.sqrt(2 / 380)
+    assert matched_cosine(ica.mixing_, true_model.mixing) > 0.98
+    normal = NoisyICA(2, noise="auto", **FAST).fit(clean + noise)
+    assert not hasattr(normal, "noise_dof_")
+    assert np.isfinite(normal.model_.log_likelihood(clean[:5], method="exact")).all()
 
 
 def test_smooth_components_have_one_variance():

@@ -12,6 +12,7 @@ from noisyica.engine.convergence import convergence_time
 from noisyica.engine.explained import explained_variance
 from noisyica.engine.state import Run
 from noisyica.engine.task import Task
+from noisyica.posterior.student import MOST_DOF
 from noisyica.priors import Prior
 
 LEAST_KNOWN = 0.2
@@ -45,6 +46,8 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     unit = task.rows.unit
     statistics = to_numpy(run.state.statistics)
     A, mean, noise, prior, _, dof = parameters
+    if dof is not None and task.plan.together and _normal(float(dof), task):
+        dof = None
     every = np.arange(A.shape[1])
     own: Any = to_numpy(run.state.estimate)
     own_units = (own.A, statistics, own.sigma2)
@@ -71,6 +74,17 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
         **({} if dof is None else _of_weights(run, task, float(dof))),
         "_record": Record(traces, to_numpy(run.state.parameters.prior), unit, len(A), order),
     } | _of_hidden(run, task, order)
+
+
+def _normal(dof: float, task: Task) -> bool:
+    """Return whether the noise of rows cannot be told from normal noise, so that it is taken as it.
+
+    It is where 1 / dof is within two standard errors of zero. Given q, the sum of d squared normal
+    residuals, the score of 1 / dof at zero is (q - d)^2 / 4 without its part along q, which is that
+    of the noise variance: its mean square is d (d + 2) / 2 for each row.
+    """
+    n, d = float(task.constants.total_weight), task.rows.d
+    return dof >= min(0.999 * MOST_DOF, float(np.sqrt(n * d * (d + 2) / 8)))
 
 
 def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:

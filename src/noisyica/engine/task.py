@@ -167,7 +167,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     all_rows = _all_rows(rows)
     found = _dimension(settings, rows, summary, all_rows)
     p = found.p
-    plan = _plan(settings, free_mean)
+    plan = _plan(settings, free_mean, prior)
     rows = _in_basis(settings, plan, rows, prior.has_offset, summary.missing)
     if all_rows is not None:
         all_rows = rows.to_basis(all_rows)
@@ -216,7 +216,7 @@ def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Sum
     return prior
 
 
-def _plan(settings: Settings, free_mean: bool) -> Plan:
+def _plan(settings: Settings, free_mean: bool, prior: Prior) -> Plan:
     """Return the algorithm and the kind of model that the settings stand for."""
     draws = number_of_draws(settings)
     algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
@@ -226,6 +226,7 @@ def _plan(settings: Settings, free_mean: bool) -> Plan:
             "would have to integrate the rows' weights out. Take algorithm='saem' (or 'mcem', "
             "'sem'), or noise='isotropic'."
         )
+    weights = algorithm.stochastic and ROW_WEIGHTS.of(prior)  # "auto" does what is possible
     return Plan(
         algorithm=algorithm,
         free_mean=free_mean,
@@ -233,7 +234,7 @@ def _plan(settings: Settings, free_mean: bool) -> Plan:
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
         diagonal=_own_noise(settings),
         together=settings.noise == "auto",
-        student=settings.noise == "student",
+        student=settings.noise == "student" or (settings.noise == "auto" and weights),
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
     )
@@ -314,4 +315,5 @@ def _dimension(
     """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
         return Dimension(int(settings.n_components))
-    return dimension(rows, all_rows, summary.missing, _own_noise(settings))
+    outlying = settings.noise in ("student", "auto")
+    return dimension(rows, all_rows, summary.missing, _own_noise(settings), outlying)
