@@ -20,7 +20,7 @@ from noisyica.posterior import student
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.student import RowWeights, draw_weights, solve_dof
 from tests.blocks import block_of
-from tests.engine.steps import plan_of
+from tests.engine.steps import constants_of, plan_of
 from tests.own_prior import BusyRows
 
 # ------------------------------------------------------------------------------------ the weights
@@ -188,7 +188,7 @@ def test_mstep_is_weighted_least_squares(weighted):
     beta, x, w, statistics, prior = weighted
     plan = plan_of(student=True)
     old = cast(Parameters(np.zeros((4, 2)), np.zeros(4), 1.0, prior, None, 5.0), float)
-    learnt = mstep(statistics, old, plan, jnp.asarray(1e-12))
+    learnt = mstep(statistics, old, plan, constants_of(len(w)))
     regressors = np.concatenate([np.ones_like(beta[:1]), beta])
     root = np.sqrt(w)
     solved = np.linalg.lstsq((regressors * root).T, (x * root).T, rcond=None)[0]
