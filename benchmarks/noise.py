@@ -37,7 +37,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
 from noisyica import NoisyICA
-from noisyica.engine.settings import _CHOICES
 from noisyica.paper import images
 from noisyica.paper.measures import matched_cosines, mean_square_error
 
@@ -194,7 +193,7 @@ def main():
     )
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--repeats", type=int)
-    parser.add_argument("--noise", nargs="+", default=list(_CHOICES["noise"]))
+    parser.add_argument("--noise", nargs="+", default=["isotropic", "diagonal", "student", "auto"])
     parser.add_argument("--prior", default="bg")
     parser.add_argument("--data", nargs="*", default=[], help="FILE:ARRAY:COMPONENTS, for real")
     parser.add_argument("--quick", action="store_true")

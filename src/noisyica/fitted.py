@@ -118,7 +118,8 @@ class Fitted:
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
         if hasattr(self, "noise_dof_"):
             raise NotImplementedError(
-                "Standard errors are not there for noise='student'. Where A is hidden, "
+                "Standard errors are not there for Student noise (noise='student', or 'auto' where "
+                "rows turned out to have heavy tails). Where A is hidden, "
                 "components_std_ has the posterior standard deviations of its entries; for all "
                 "others, fit with bootstrap samples of the rows, or with noise='isotropic'."
             )

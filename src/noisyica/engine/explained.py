@@ -23,8 +23,8 @@ def explained_variance(
     C is that of the rows and not of the prior, because a law that all components share cannot tell
     one that is often on from one that hardly ever is. With Student noise the rows count by their
     weights, and the noise is that of a row of weight one: a few outlying rows do not hide what the
-    components explain. For a hidden A, G has A's posterior variance
-    in it: without that, the variance of x would come out too small by what is not known of A.
+    components explain. For a hidden A, G has A's posterior variance in it: without that, the
+    variance of x would come out too small by what is not known of A.
 
     Parameters
     ----------
