@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from noisyica._jax.precision import double_precision
 from noisyica.arguments import RandomState
 from noisyica.engine import outcome
 from noisyica.engine.algorithms import Algorithm
-from noisyica.engine.checkpoint import Checkpoint, identity
+from noisyica.engine.checkpoint import checkpoint_of
 from noisyica.engine.convergence import similarity
 from noisyica.engine.doubts import doubts, in_cross_validation
 from noisyica.engine.loop import learn
@@ -27,7 +26,7 @@ from noisyica.engine.reliability import SHORTEST_FIT, reliability, warning
 from noisyica.engine.restarts import best_run
 from noisyica.engine.runs import begin
 from noisyica.engine.saving import OPTIONAL
-from noisyica.engine.settings import check_settings, deciding_settings
+from noisyica.engine.settings import check_settings
 from noisyica.engine.starting import LastFit, all_starts
 from noisyica.engine.state import Run
 from noisyica.engine.task import Task, prepare
@@ -73,8 +72,10 @@ class NoisyICA(
         that are on ("log", "lap", "ifa", and an atom with one of them, have a location, too).
         "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
         ("teoff" has an offset of its own, and no mean.)
-    noise : {"isotropic", "diagonal"}, default="isotropic"
-        One noise variance, or one for each column of X.
+    noise : {"isotropic", "diagonal", "student", "auto"}, default="isotropic"
+        One noise variance, or one for each column of X. "student": one noise variance, divided by a
+        hidden weight of each row, so that outlying rows count for little; the degrees of freedom
+        are learnt. "auto": both, as far as the rows tell that columns or rows differ.
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
@@ -140,6 +141,11 @@ class NoisyICA(
         of their law for each component, in units of X.
     mean_ : array (d,)
     noise_variance_ : float, or array (d,) for diagonal noise
+    noise_dof_, row_weights_ : float, array (n,)
+        For Student noise only: the degrees of freedom nu, and the posterior mean of the weight of
+        each row that was learnt from. A row of weight one has the noise variance sigma^2
+        (``noise_variance_``), and all rows together have sigma^2 nu / (nu - 2); a weight far below
+        one marks an outlying row. With nu = 1000, the largest value, the noise is normal.
     prior_ : Prior
         The prior with the parameters learnt.
     model_ : Model
@@ -284,7 +290,7 @@ class NoisyICA(
             )
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
         blocks, plan, constants = task.blocks, task.plan, task.constants
-        file = self._checkpoint_file(task)
+        file = checkpoint_of(self, task.rows)
         tell = None if self.callback is None else self._tell_callback
         with Watch(task, self.max_iter, self.tol, bool(self.verbose), tell, file) as watch:
             stored = file and file.restore(lambda: begin(blocks, task.zeros, plan, constants))
@@ -357,32 +363,15 @@ class NoisyICA(
     def _tell_callback(self, iteration: int, parameters: Parameters) -> bool | None:
         """Tell the callback where the first run stands."""
         assert self.callback is not None
-        A, mean, noise, prior, _ = parameters
-        return self.callback(iteration, Model(A, mean, noise, prior))
-
-    def _checkpoint_file(self, task: Task) -> Checkpoint | None:
-        """Return the checkpoint of a fit, or None if there is none."""
-        if self.checkpoint is None:
-            return None
-        if not isinstance(self.random_state, Integral):
-            raise ValueError(
-                "A checkpoint needs random_state to be an integer, to go on with the same draws; "
-                f"got {self.random_state!r}."
-            )
-        folder = Path(self.checkpoint).parent
-        if not folder.is_dir():
-            raise ValueError(
-                f"checkpoint={os.fspath(self.checkpoint)!r}: there is no folder {folder}."
-            )
-        settings, init = deciding_settings(self)
-        arrays = task.rows.X, task.rows.sample_weight, init, task.rows.eigenvectors
-        return Checkpoint(self.checkpoint, identity(settings, *arrays))
+        A, mean, noise, prior, _, dof = parameters
+        return self.callback(iteration, Model(A, mean, noise, prior, dof))
 
     def _last_fit(self) -> LastFit | None:
         """Return what the last fit left, for a warm start."""
         if not self.__sklearn_is_fitted__():
             return None
-        values: Any = (self.mixing_, self.mean_, self.noise_variance_, self.prior_)
+        known = (self.mixing_, self.mean_, self.noise_variance_, self.prior_)
+        values: Any = (*known, None, getattr(self, "noise_dof_", None))
         return LastFit(Parameters(*values), getattr(self, "_first_prior", None))
 
     def __sklearn_tags__(self) -> Any:

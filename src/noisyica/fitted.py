@@ -36,6 +36,8 @@ class Fitted:
     _spread: outcome.Spread
     mean_: np.ndarray
     noise_variance_: Any
+    noise_dof_: float
+    row_weights_: np.ndarray
     prior_: Prior
     explained_variance_: np.ndarray
     explained_variance_ratio_: np.ndarray
@@ -53,9 +55,10 @@ class Fitted:
     def model_(self) -> Model:
         """The fitted parameters as a :class:`noisyica.Model`."""
         check_is_fitted(self)
-        parts = (self.mixing_, self.mean_, self.noise_variance_, self.prior_)
-        kept_parts, model = self.__dict__.get("_model", ((), None))
-        if len(kept_parts) != 4 or any(a is not b for a, b in zip(kept_parts, parts, strict=True)):
+        dof = getattr(self, "noise_dof_", None)
+        parts = (self.mixing_, self.mean_, self.noise_variance_, self.prior_, dof)
+        kept, model = self.__dict__.get("_model", ((), None))
+        if len(kept) != len(parts) or any(a is not b for a, b in zip(kept, parts, strict=True)):
             model = Model(*parts)
             self._model = (parts, model)
         return model
@@ -113,6 +116,13 @@ class Fitted:
         ((2, 4), True)
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
+        if hasattr(self, "noise_dof_"):
+            raise NotImplementedError(
+                "Standard errors are not there for Student noise (noise='student', or 'auto' where "
+                "rows turned out to have heavy tails). Where A is hidden, "
+                "components_std_ has the posterior standard deviations of its entries; for all "
+                "others, fit with bootstrap samples of the rows, or with noise='isotropic'."
+            )
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic
@@ -199,6 +209,7 @@ class Fitted:
         check_is_fitted(self)
         mean = self.mean_.size if self._free_mean else 0
         noise = np.size(self.noise_variance_)
+        noise += hasattr(self, "noise_dof_")
         return int(self.mixing_.size + mean + noise + self.prior_.n_parameters)
 
     def aic(self, X: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -12,10 +11,9 @@ from sklearn.utils import check_array, check_random_state
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
-from noisyica._jax.special import LOG_2PI
 from noisyica.arguments import RandomState, check_counts, seed_of
 from noisyica.laws import Law
-from noisyica.posterior import chains, evidence
+from noisyica.posterior import chains, complete, evidence, student
 from noisyica.posterior.draws import Posterior
 from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
@@ -36,6 +34,9 @@ class Model:
         mu0; zero by default. Priors with a random offset have none.
     noise_variance : float or array (d,)
         sigma^2, the same for all columns of x or one for each.
+    noise_dof : float, optional
+        nu, the degrees of freedom of Student noise, whose variance is sigma^2 nu / (nu - 2). By
+        default the noise is normal.
     prior : str, Prior or Law
         The law of beta: a short name, or an object of :mod:`noisyica.priors` or
         :mod:`noisyica.laws`.
@@ -52,6 +53,8 @@ class Model:
     (5, 100, 3)
     """
 
+    noise_dof: float | None = None  # also of pickles that are older than Student noise
+
     @double_precision()
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Model:
         mean: Any = None,
         noise_variance: Any = 1.0,
         prior: str | Prior | Law = "log",
+        noise_dof: float | None = None,
     ) -> None:
         self.mixing = check_array(mixing, dtype=np.float64, input_name="mixing")
         d = self.mixing.shape[0]
@@ -81,12 +85,14 @@ class Model:
                 f"{type(self.prior).__name__} has a random offset instead of a mean: leave mean "
                 "out."
             )
+        self.noise_dof = student.checked_dof(noise_dof, self.prior)
 
     def __repr__(self) -> str:
         d, p = self.mixing.shape
+        dof = "" if self.noise_dof is None else f"noise_dof={self.noise_dof:.4g}, "
         return (
             f"Model({p} components in {d} dimensions, "
-            f"noise_variance={np.mean(self.noise_variance):.4g}, prior={self.prior!r})"
+            f"noise_variance={np.mean(self.noise_variance):.4g}, {dof}prior={self.prior!r})"
         )
 
     # ----------------------------------------------------------------------------------- simulation
@@ -105,10 +111,15 @@ class Model:
         """
         if not (isinstance(n_samples, (int, np.integer)) and n_samples >= 1):
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
-        keys = jax.random.split(jax.random.key(seed_of(random_state)), 2)
-        drawn = _draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
+        key = jax.random.key(seed_of(random_state))
+        keys = jax.random.split(key, 2)
+        drawn = complete.draw(cast(self.prior, float), keys, int(n_samples), *self.mixing.shape)
         beta, offset, noise = (np.asarray(part).T for part in drawn)
         signal = self.mean + offset[:, None] + beta @ self.mixing.T
+        if self.noise_dof is not None:
+            # the two keys above are the key's descendants 0 and 1
+            own = complete.draw_weights(jax.random.fold_in(key, 2), self.noise_dof, len(noise))
+            noise = noise / np.sqrt(own)[:, None]
         return signal + np.sqrt(self.noise_variance) * noise, beta
 
     @double_precision()
@@ -126,9 +137,9 @@ class Model:
         """
         DENSITY.require(self.prior)
         residual, beta, offset = self._residual(X, beta, offset)
-        terms = np.square(residual) / self.noise_variance + LOG_2PI + np.log(self.noise_variance)
-        gaussian = -0.5 * np.nansum(terms, 1)  # a missing entry has no density
-        return gaussian + np.asarray(_log_density(cast(self.prior, float), beta.T, offset))
+        of_noise = complete.log_noise_density(residual, self.noise_variance, self.noise_dof)
+        of_prior = complete.log_density(cast(self.prior, float), beta.T, offset)
+        return of_noise + np.asarray(of_prior)
 
     # ------------------------------------------------------------------------------------ posterior
 
@@ -221,9 +232,10 @@ class Model:
     ) -> Any:
         """Return the posterior mean of the coefficients, (n, p).
 
-        It is exact where the discrete variables have few states and nothing is missing. Otherwise
-        it is averaged over ``n_draws`` sweeps of four chains per row, after ``n_warmup`` others.
-        All rows have the same random numbers: the answer depends on the row alone.
+        It is exact where the discrete variables have few states, nothing is missing and the noise
+        is normal. Otherwise it is averaged over ``n_draws`` sweeps of four chains per row, after
+        ``n_warmup`` others. All rows have the same random numbers: the answer depends on the row
+        alone.
 
         If ``return_std``, the standard errors (n, p) of the average are returned, too. They are 0
         where it is exact, and say nothing of the spread of the posterior itself, for which there is
@@ -243,7 +255,8 @@ class Model:
         They minimise :meth:`map_objective`. Hidden scales, classes and switches are maximised over
         with them, as in the paper. Where the discrete variables have few states, all are
         enumerated; otherwise the answer is the best that a local search from many starts finds. It
-        is a function of the row and the model alone.
+        is a function of the row and the model alone. The weight that Student noise gives a row is
+        integrated out, since where it is most probable depends on its scale of measurement.
 
         Parameters
         ----------
@@ -271,12 +284,13 @@ class Model:
         """Return the objective that :meth:`map` minimises, of each row (n,).
 
         It is |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost at
-        their best: the paper's MAP objective, with its slips corrected and constants left out.
+        their best: the paper's MAP objective, with its slips corrected and constants left out. With
+        Student noise the first term is (nu + d) / 2 log(1 + |x - mean - A beta|^2 / nu sigma^2).
         """
         MODE.require(self.prior)
         residual, beta, offset = self._residual(X, beta, offset)
-        squares = 0.5 * np.nansum(np.square(residual) / self.noise_variance, 1)
-        return squares + np.asarray(_penalty(cast(self.prior, float), beta.T, offset))
+        of_noise = complete.misfit_cost(residual, self.noise_variance, self.noise_dof)
+        return of_noise + np.asarray(complete.penalty(cast(self.prior, float), beta.T, offset))
 
     @double_precision()
     def log_likelihood(
@@ -304,7 +318,7 @@ class Model:
             "exact": all states of the discrete variables are enumerated, where these leave a closed
             form (mixtures of normals and atoms, "te"). "sequential": an average over joint draws of
             independent coefficients. "annealed": annealed importance sampling, for any prior.
-            "auto" takes the first of these that is possible.
+            "auto" takes the first of these that is possible. Student noise has "sequential" only.
         random_state : int, RandomState or None, default=0
             A row's random numbers depend on it and on the row's values alone.
         return_std : bool, default=False
@@ -326,7 +340,8 @@ class Model:
         temperatures = 1 if n_temperatures is None else n_temperatures
         particles = 2 if n_particles is None else n_particles
         check_counts(n_temperatures=(temperatures, 1), n_particles=(particles, 1))
-        method = evidence.choose_method(self.prior, self.mixing.shape[1], X, method)
+        has_weights, p = self.noise_dof is not None, self.mixing.shape[1]
+        method = evidence.choose_method(self.prior, p, X, method, student=has_weights)
         if return_std and particles == 1 and method != "exact":
             raise ValueError(
                 "The standard error comes from the particles' spread: take n_particles of at "
@@ -363,7 +378,8 @@ class Model:
 
     def parameters(self) -> Parameters:
         """Return the parameters, in the units of x."""
-        values: Any = (self.mixing, self.mean, self.noise_variance, self.prior)
+        known = (self.mixing, self.mean, self.noise_variance, self.prior)
+        values: Any = (*known, None, self.noise_dof)
         return to_numpy(Parameters(*values))
 
     def check(self, X: Any) -> np.ndarray:
@@ -377,23 +393,3 @@ class Model:
                 "(rows of mixing)."
             )
         return check_observed(X)
-
-
-@functools.partial(jax.jit, static_argnames=("n", "d", "p"))
-def _draw(
-    prior: Prior, keys: jax.Array, n: int, d: int, p: int
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draw coefficients (p, n), offsets (n,) and standard noise (d, n)."""
-    latent = prior.sample_prior(keys[0], p, n, float)
-    noise = jax.random.normal(keys[1], (d, n), float)
-    return prior.coefficients(latent), prior.offset(latent), noise
-
-
-@jax.jit
-def _log_density(prior: Any, beta: jax.Array, offset: jax.Array) -> jax.Array:
-    return prior.log_density(beta, offset)
-
-
-@jax.jit
-def _penalty(prior: Any, beta: jax.Array, offset: jax.Array) -> jax.Array:
-    return prior.penalty(beta, offset)

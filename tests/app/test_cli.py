@@ -194,6 +194,28 @@ def test_compare_learns_from_all_rows(files, monkeypatch):
     assert "leave out --prior, --array" in " ".join(refused.output.split())
 
 
+def test_fit_with_student_noise(tmp_path, monkeypatch):
+    """The terminal and the report say which rows of a table are outlying."""
+    rng = np.random.default_rng(0)
+    X = rng.laplace(size=(80, 2)) @ rng.normal(size=(2, 12)) + 0.5 * rng.normal(size=(80, 12))
+    X[[7, 30]] += 5 * rng.normal(size=(2, 12))
+    monkeypatch.chdir(tmp_path)
+    lines = [",".join([f"row-{i}", *(f"{value:.4f}" for value in row)]) for i, row in enumerate(X)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id," + ",".join("abcdefghijkl"), *lines]) + "\n")
+    result = invoke(
+        *("fit", "rows.csv", "-p", 2, "--max-iter", 50, "--noise", "student", "-o", "run")
+    )
+    assert result.exit_code == 0, result.output
+    output = " ".join(result.output.split())
+    assert "(Student noise)" in output
+    assert re.search(r"outlying rows \d+ of 80 \(weight below 0.2\)", output)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Degrees of freedom of the noise" in page
+    named = re.search(r"weight below 0.2; the least: ([^\"]*)", page).group(1)
+    assert set(re.findall(r"row-\d+", named)[:2]) == {"row-7", "row-30"}
+    assert NoisyICA.load(tmp_path / "run" / "model.npz").row_weights_.shape == (80,)
+
+
 @pytest.mark.parametrize("name", ["sparse", "nonnegative"])
 def test_fit_with_sparse_components(files, monkeypatch, name):
     """The shares of entries that are on are printed, and their probabilities are written."""

@@ -24,6 +24,7 @@ def plan_of(algorithm=None, **choices):
         "free_mean": True,
         "mixing": None,
         "diagonal": False,
+        "together": False,
         "truncate": False,
         "dtype": "float64",
     }

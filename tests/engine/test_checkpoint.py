@@ -46,7 +46,12 @@ def same(one, other):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"n_init": 4, "tol": 0.0}, {"noise": "diagonal", "boundaries": True, "missing": True}],
+    [
+        {},
+        {"n_init": 4, "tol": 0.0},
+        {"noise": "diagonal", "boundaries": True, "missing": True},
+        {"noise": "student", "boundaries": True, "missing": True},
+    ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_going_on_ends_where_an_uninterrupted_fit_does(X, tmp_path, eager, settings, error):
@@ -60,6 +65,8 @@ def test_going_on_ends_where_an_uninterrupted_fit_does(X, tmp_path, eager, setti
     assert path.exists()
     again = estimator(**settings, checkpoint=path).fit(X)
     same(whole, again)
+    if "row_weights_" in vars(whole):
+        assert np.array_equal(whole.row_weights_, again.row_weights_)
     assert not list(tmp_path.iterdir())  # neither a checkpoint nor a temporary file
 
 

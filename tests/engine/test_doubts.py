@@ -101,7 +101,7 @@ def test_unequal_noise_is_not_taken_for_components():
 
 def found(X):
     rows, _ = Rows(X).centred(True)
-    return dimension(rows, rows.standardised(0, rows.n), False, False)
+    return dimension(rows, rows.standardised(0, rows.n), False, False, False)
 
 
 def test_the_check_of_equal_noise_has_power_and_no_false_alarms():

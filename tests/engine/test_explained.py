@@ -103,5 +103,5 @@ def test_terminal_and_report_say_the_same():
     assert text in summary(ica)["components"]
     data = Data(X, {}, np.arange(40).astype(str), Lines(np.arange(30).astype(str)))
     looked = sample.look(ica, data, None)
-    tiles = {tile["label"]: tile["value"] for tile in facts.summary(ica, looked)}
+    tiles = {tile["label"]: tile["value"] for tile in facts.summary(ica, data, looked)}
     assert tiles["Variance explained"] == text

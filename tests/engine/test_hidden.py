@@ -241,3 +241,15 @@ def test_many_components_of_few_rows_leave_a_solution():
     assert np.isfinite(solution).all()
     left = cross - np.asarray(solution) @ covariance
     assert np.abs(left / np.sqrt(size)).max() < 0.01 * np.abs(cross / np.sqrt(size)).max()
+
+
+def test_a_component_that_rows_hardly_show_is_not_switched_off():
+    """Its scale is learnt together with those of the others; by itself it ran to zero."""
+    rng = np.random.default_rng(14)
+    A = rng.normal(size=(64, 10))
+    X = Model(A, noise_variance=16.0, prior=priors.BernoulliGaussian(0.3)).sample(
+        1000, random_state=14
+    )[0]
+    ica = NoisyICA(10, n_init=1, max_iter=600, tol=0, random_state=14).fit(X)
+    norms = np.linalg.norm(ica.mixing_, axis=0)
+    assert norms.min() > 0.3 * np.linalg.norm(A, axis=0).min()

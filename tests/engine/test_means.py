@@ -79,7 +79,7 @@ def test_offset_is_learnt(tmp_path):
 def test_sweeps_begin_with_coefficients_that_know_no_offset():
     rng = np.random.default_rng(0)
     X, A = rng.normal(size=(50, 8)), rng.normal(size=(8, 2))
-    plan = Plan(Saem(), False, None, False, False, "float64")
+    plan = Plan(Saem(), False, None, False, False, False, "float64")
     constants = Constants(50.0, 1e-12, Schedule(10, 0.9))
     with jax.enable_x64(True):
         start = cast(

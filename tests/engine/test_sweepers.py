@@ -162,7 +162,7 @@ def test_averages_divide_by_the_weight():
 
 def test_sweeps_begin_with_the_linear_estimate():
     plan, _, blocks, run = problem()
-    A, mean, sigma2, prior, _ = run.state.parameters
+    A, mean, sigma2, prior, *_ = run.state.parameters
     precision = A.T @ A / sigma2 + np.eye(P) / prior.variance()
     expected = np.linalg.solve(precision, A.T @ (np.asarray(blocks.x[0]) - mean[:, None]) / sigma2)
     np.testing.assert_allclose(run.chains.latent[0], expected, rtol=1e-10)

@@ -70,6 +70,7 @@ SETTINGS = [
     ),
     pytest.param({"mean": "shift", "noise": "diagonal"}, id="bg-shift-diagonal"),
     marked({"prior": "bg", "mean": "offset", "noise": "diagonal"}, False),
+    pytest.param({"noise": "auto"}, id="bg-auto-noise"),
     *(
         pytest.param({"algorithm": name, "mixing_prior": None}, id=f"bg-{name}")
         for name in ("saem", "mcem", "em", "sem")

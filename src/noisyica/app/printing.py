@@ -120,6 +120,7 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
         **parameters,
         "mixing prior": "{} ({})".format(*mixing.in_words(estimator)),
         "noise variance": f"{np.mean(estimator.noise_variance_):.4g}",
+        **_outlying(estimator),
         "iterations": f"{estimator.n_iter_} ({converged})",
     }
 
@@ -139,6 +140,20 @@ def _reliable(estimator: NoisyICA) -> dict[str, str]:
     if not hasattr(estimator, "reliability_"):
         return {}
     return {"reliable": "{} components ({})".format(*share_in_words(estimator.reliability_))}
+
+
+def _outlying(estimator: NoisyICA) -> dict[str, str]:
+    """The degrees of freedom of Student noise, and how many rows are outlying."""
+    from noisyica.posterior.student import OUTLYING
+
+    if not hasattr(estimator, "noise_dof_"):
+        return {}
+    weights = estimator.row_weights_
+    return {
+        "degrees of freedom": f"{estimator.noise_dof_:.4g} (Student noise)",
+        "outlying rows": f"{(weights < OUTLYING).sum():,} of {len(weights):,} (weight below "
+        f"{OUTLYING:g})",
+    }
 
 
 def print_pairs(pairs: dict[str, Any]) -> None:

@@ -110,6 +110,11 @@ def compress(model: Any, X: Any, step: float = 2.0, width: int = 16) -> Compress
     coder()
     model = _as_model(model)
     _check_prior(model.prior)
+    if model.noise_dof is not None:
+        raise NotImplementedError(
+            "Compression spends its bits by normal noise, and does not know Student noise: take "
+            "Model(mixing, mean, noise_variance, prior) without noise_dof, or noise='isotropic'."
+        )
     X = np.asarray(model.check(X), float)
     if not (isinstance(step, (int, float, np.number)) and np.isfinite(step) and step > 0):
         raise ValueError(

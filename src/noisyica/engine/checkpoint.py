@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import numpy as np
 from noisyica.data import storage
 from noisyica.data.rows import fingerprint
 from noisyica.engine.convergence import Monitor
+from noisyica.engine.settings import deciding_settings
 from noisyica.engine.state import Run
+from noisyica.rows.source import Rows
 
 INTERVAL = 0.5
 """The minimum number of seconds from one writing of the file to the next."""
@@ -80,6 +83,25 @@ class Checkpoint:
         storage.write(self.path, arrays, description)
         end = time.monotonic()
         self._next = end + max(INTERVAL, (end - begun) / SHARE)
+
+
+def checkpoint_of(settings: Any, rows: Rows) -> Checkpoint | None:
+    """Return the checkpoint of a fit of these rows, or None if the settings ask for none."""
+    if settings.checkpoint is None:
+        return None
+    if not isinstance(settings.random_state, Integral):
+        raise ValueError(
+            "A checkpoint needs random_state to be an integer, to go on with the same draws; "
+            f"got {settings.random_state!r}."
+        )
+    folder = Path(settings.checkpoint).parent
+    if not folder.is_dir():
+        raise ValueError(
+            f"checkpoint={os.fspath(settings.checkpoint)!r}: there is no folder {folder}."
+        )
+    deciding, init = deciding_settings(settings)
+    arrays = rows.X, rows.sample_weight, init, rows.eigenvectors
+    return Checkpoint(settings.checkpoint, identity(deciding, *arrays))
 
 
 def _stored_run(arrays: dict[str, np.ndarray], i: int, first: Run) -> Run:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from noisyica.engine.mstep import least_beside_others
 from noisyica.engine.state import Run
-from noisyica.engine.task import LEAST_COLUMN, LEAST_OWN_NOISE, Task
+from noisyica.engine.task import LEAST_COLUMN, LEAST_OWN_NOISE, LEAST_TOGETHER, Task
 
 _LOST = float(np.sqrt(LEAST_COLUMN / LEAST_OWN_NOISE))
 NAMED = 5
@@ -47,15 +48,19 @@ def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
 
 def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
     """Return what to say where the noise variance has run to its floor, or nothing."""
-    met = np.asarray(run.state.parameters.sigma2) <= task.constants.floor * (1 + 1e-9)
+    sigma2, floor = np.asarray(run.state.parameters.sigma2), task.constants.floor
+    if task.plan.diagonal and task.plan.together:
+        floor = np.asarray(least_beside_others(sigma2, floor))
+    met = sigma2 <= floor * (1 + 1e-9)
     if task.plan.diagonal:
         squares = np.asarray(task.blocks.sum_xx).sum(0)
+        share = LEAST_TOGETHER if task.plan.together else LEAST_OWN_NOISE
         met &= (squares > 0) & ~_lost(task)
         if not met.any():
             return ""
         return (
             f"The noise variance of {_columns(met, names)} ran to zero, and was held at "
-            f"{LEAST_OWN_NOISE:g} of the column's own: a component has taken such a column over "
+            f"{share:g} of the column's own: a component has taken such a column over "
             "(a Heywood case), or it has hardly any noise. Take fewer components, or "
             "noise='isotropic'."
         )

@@ -21,8 +21,10 @@ def explained_variance(
     columns) and the noise sum to one.
 
     C is that of the rows and not of the prior, because a law that all components share cannot tell
-    one that is often on from one that hardly ever is. For a hidden A, G has A's posterior variance
-    in it: without that, the variance of x would come out too small by what is not known of A.
+    one that is often on from one that hardly ever is. With Student noise the rows count by their
+    weights, and the noise is that of a row of weight one: a few outlying rows do not hide what the
+    components explain. For a hidden A, G has A's posterior variance in it: without that, the
+    variance of x would come out too small by what is not known of A.
 
     Parameters
     ----------
@@ -40,8 +42,10 @@ def explained_variance(
     G = columns.T @ columns
     if s.mixing is not None:
         np.fill_diagonal(G, np.append(s.mixing.square.sum(0), d))
-    moments = np.block([[s.bb, s.mb[:, None]], [s.mb, s.mm]])
-    C = moments - np.outer(means := np.append(s.b, s.m), means)
+    moments, means = np.block([[s.bb, s.mb[:, None]], [s.mb, s.mm]]), np.append(s.b, s.m)
+    if s.weights is not None:
+        moments, means = moments / s.weights.total, means / s.weights.total
+    C = moments - np.outer(means, means)
     parts = np.append(kept, A.shape[1])
     C, G = C[np.ix_(parts, parts)], G[np.ix_(parts, parts)]
     alone = np.maximum(np.diag(C), 0.0) * np.diag(G)

@@ -69,6 +69,7 @@ def step(
         parameters=state.parameters,
         move=state.move,
         restart=state.restart,
+        share=constants.schedule.share(t),
     )
     chains, totals = sweeper.sweep(plan, sent, chains)
     return update(plan, constants, sent.key, state, totals.averages()), chains
@@ -138,6 +139,8 @@ def _advance(
     """
     # a trace is noted as one vector: each array by itself would be one more operation to run
     flat, unravel = ravel_pytree(zeros_like_shapes(jax.eval_shape(trace, state)))
+    if state.parameters.dof is not None and blocks.observed is None:
+        blocks = blocks._replace(squares=jnp.square(blocks.x).sum(1))
     turn = functools.partial(step, InMemory(blocks), plan, constants, key)
 
     def note(i: Array, state: State, record: Array) -> Array:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from noisyica.engine.regression import equations, least_squares, residual
 from noisyica.engine.state import Constants, Plan
 from noisyica.engine.statistics import Statistics
+from noisyica.laws.together import scales_together
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import solve_dof
 
 Array = jax.Array
+
+BESIDE_OTHERS = 0.03
+"""The minimum noise variance of a column in units of the others' that is no Heywood case."""
+LEAST_OF_ALL = 1e-4
+"""How far below its usual floor the noise of a column may be where that of all others is, too."""
 
 
 def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Constants) -> Parameters:
@@ -18,6 +26,11 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
 
     They are A and the mean, by regression of x on beta, the noise variance (never below its floor,
     which diagonal noise has for each column), and the priors' own parameters.
+
+    With Student noise the weights are free to have any mean at first, which then becomes a factor
+    of the noise variance (PX-EM; Liu, Rubin and Wu, 1998). At the maximum of the likelihood that
+    mean is one, whatever the degrees of freedom (Kent, Tyler and Vardi, 1994), and the way there is
+    shorter.
     """
     s, prior, floor = statistics, old.prior, constants.floor
     if plan.mixing is None:
@@ -28,7 +41,24 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
         A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, floor)
         left, pull = s.mixing.residual, s.mixing.shift
     mean = s.x - s.m - pull if plan.free_mean else jnp.zeros_like(s.x)
+    dof = None
+    if s.weights is not None:
+        mean, left = mean / s.weights.total, left / s.weights.total
+        dof = solve_dof(s.weights.mean, s.weights.log, old.dof)
+    if plan.diagonal and plan.together:
+        least = LEAST_OF_ALL * floor
+        left = scales_together(jnp.maximum(left, least), constants.total_weight / 2)
+        floor = jnp.maximum(least_beside_others(left, floor), least)
     sigma2 = jnp.maximum(left if plan.diagonal else left.mean(), floor)
     # a prior may ask of how many rows it learns: its statistics are sums over them
     sums = jax.tree.map(lambda average: average * constants.total_weight, s.prior)
-    return Parameters(A, mean, sigma2, prior.mstep(sums), mixing)
+    return Parameters(A, mean, sigma2, prior.mstep(sums), mixing, dof)
+
+
+def least_beside_others(sigma2: ArrayLike, floor: ArrayLike) -> Array:
+    """Return the minimum noise variance of each column, where these have a common law.
+
+    It is ``floor``, or less where the noise is as low in the other columns: then there is hardly
+    any noise, and no component has taken a single column over.
+    """
+    return jnp.minimum(floor, BESIDE_OTHERS * jnp.exp(jnp.log(sigma2).mean()))

@@ -12,6 +12,7 @@ from noisyica.engine.convergence import convergence_time
 from noisyica.engine.explained import explained_variance
 from noisyica.engine.state import Run
 from noisyica.engine.task import Task
+from noisyica.posterior.student import MOST_DOF
 from noisyica.priors import Prior
 
 LEAST_KNOWN = 0.2
@@ -44,7 +45,9 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     parameters: Any = task.in_units_of_x(run.state.estimate)
     unit = task.rows.unit
     statistics = to_numpy(run.state.statistics)
-    A, mean, noise, prior, _ = parameters
+    A, mean, noise, prior, _, dof = parameters
+    if dof is not None and task.plan.together and _normal(float(dof), task):
+        dof = None
     every = np.arange(A.shape[1])
     own: Any = to_numpy(run.state.estimate)
     own_units = (own.A, statistics, own.sigma2)
@@ -68,8 +71,26 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
         "explained_variance_ratio_": explained / total,
         "n_iter_": int(run.state.t),
         "convergence_time_": convergence_time(run.history["sketch"]),
+        **({} if dof is None else _of_weights(run, task, float(dof))),
         "_record": Record(traces, to_numpy(run.state.parameters.prior), unit, len(A), order),
     } | _of_hidden(run, task, order)
+
+
+def _normal(dof: float, task: Task) -> bool:
+    """Return whether the noise of rows cannot be told from normal noise, so that it is taken as it.
+
+    It is where 1 / dof is within two standard errors of zero. Given q, the sum of d squared normal
+    residuals, the score of 1 / dof at zero is (q - d)^2 / 4 without its part along q, which is that
+    of the noise variance: its mean square is d (d + 2) / 2 for each row.
+    """
+    n, d = float(task.constants.total_weight), task.rows.d
+    return dof >= min(0.999 * MOST_DOF, float(np.sqrt(n * d * (d + 2) / 8)))
+
+
+def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:
+    """Return what is known of Student noise beside its variance, as attributes."""
+    weights = np.asarray(run.chains.mean_weight, float).reshape(-1)[: task.rows.n]
+    return {"noise_dof_": dof, "row_weights_": weights}
 
 
 def _of_hidden(run: Run, task: Task, order: np.ndarray) -> dict[str, Any]:
@@ -130,6 +151,8 @@ def history(record: Record) -> dict[str, np.ndarray]:
         * d
         * (np.log(2 * np.pi) + traces["log_noise"] + 2 * np.log(unit) + 1),
     }
+    if "noise_dof" in traces:
+        table["noise_dof"] = traces["noise_dof"]
     if "returns" in traces:
         table["returns"] = traces["returns"]
     leaves, structure = jax.tree.flatten(prior)

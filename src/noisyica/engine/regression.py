@@ -26,7 +26,8 @@ def equations(statistics: Statistics, prior: Prior, free_mean: bool) -> Equation
     """Return the (co)variances that the regression of x on beta needs.
 
     With a free mean, beta^0 = 1 joins the regression (paper, appendix), which is the regression of
-    the centred variables.
+    the centred variables. With Student noise all of them are weighted sums, as in the regression
+    with weights w: means are divided by [w], and the rest is not.
     """
     s = statistics
     covariance, cross, total, x = s.bb, s.xb, s.xx, s.x
@@ -35,9 +36,12 @@ def equations(statistics: Statistics, prior: Prior, free_mean: bool) -> Equation
         total = total - 2 * s.mx + s.mm
         x = x - s.m
     if free_mean:
-        covariance = covariance - jnp.outer(s.b, s.b)
-        cross = cross - jnp.outer(x, s.b)
-        total = total - x * x
+        b_mean, x_mean = s.b, x
+        if s.weights is not None:
+            b_mean, x_mean = s.b / s.weights.total, x / s.weights.total
+        covariance = covariance - jnp.outer(s.b, b_mean)
+        cross = cross - jnp.outer(x, b_mean)
+        total = total - x * x_mean
     return Equations(covariance, cross, total)
 
 

@@ -14,6 +14,7 @@ from noisyica.engine.state import Chain, Constants, Plan, RestartPoint, Run, Sta
 from noisyica.engine.statistics import Statistics, collect
 from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import RowWeights
 from noisyica.rows.block import Block
 
 Array = jax.Array
@@ -51,7 +52,8 @@ def _statistics_and_drift(
 ) -> tuple[Statistics, Array]:
     """Return statistics as iterations make them. It is only asked for shapes, and never run."""
     block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
-    statistics = collect(parameters.prior, chain.latent, block)
+    own = None if chain.weight is None else RowWeights(*3 * [chain.weight])
+    statistics = collect(parameters.prior, chain.latent, block, own, plan.diagonal)
     if plan.mixing is not None:
         count = jnp.ones(())
         draw = plan.mixing.draw(jax.random.key(0), statistics, parameters, count, plan.free_mean)

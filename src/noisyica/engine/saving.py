@@ -24,7 +24,14 @@ ARRAYS = (
     "n_features_in_",
 )
 """The attributes of an estimator that every file has."""
-OPTIONAL = ("reliability_", "stability_", "components_std_", "components_probability_")
+OPTIONAL = (
+    "reliability_",
+    "stability_",
+    "components_std_",
+    "components_probability_",
+    "noise_dof_",
+    "row_weights_",
+)
 """The attributes that only some fits leave."""
 PRIORS = {"first_prior": "_first_prior", "mixing_prior": "mixing_prior_"}
 """Further priors that some fits leave, of coefficients or of A: their names in files, and as
@@ -42,7 +49,7 @@ def pack(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays["robust_errors"] = np.asarray(errors.robust)
     for name in OPTIONAL:
         if hasattr(estimator, name):
-            arrays[name] = getattr(estimator, name)
+            arrays[name] = np.asarray(getattr(estimator, name))
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names_in_"] = estimator.feature_names_in_.astype(str)
     if init is not None:
@@ -75,7 +82,9 @@ def unpack(
     if errors:
         robust = bool(arrays.get("robust_errors", False))  # older files have those by the model
         attributes["standard_errors_"] = StandardErrors(errors, robust)
-    attributes |= {name: arrays[name] for name in OPTIONAL if name in arrays}
+    for name in OPTIONAL:
+        if name in arrays:
+            attributes[name] = arrays[name] if arrays[name].ndim else arrays[name].item()
     if "feature_names_in_" in arrays:
         attributes["feature_names_in_"] = arrays["feature_names_in_"].astype(object)
     _check_shapes(attributes)

@@ -18,7 +18,7 @@ from noisyica.rows import starts
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sampler": algorithms.SAMPLERS,
     "mean": ("free", "zero", "shift", "offset"),
-    "noise": ("isotropic", "diagonal"),
+    "noise": ("isotropic", "diagonal", "student", "auto"),
     "dtype": ("float32", "float64"),
     "transform_algorithm": ("mean", "map"),
 }

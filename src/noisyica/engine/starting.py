@@ -14,9 +14,13 @@ from noisyica.engine.restarts import best_start
 from noisyica.engine.settings import Settings, number_of_starts
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import FIRST_DOF
 from noisyica.priors import Prior
 from noisyica.rows import starts
 from noisyica.rows.block import block_rows
+
+IN_UNITS = ", columns alike"
+"""What is added to the name of a start that is made of columns of unit mean square."""
 
 
 class LastFit(NamedTuple):
@@ -59,8 +63,15 @@ def own_starts(task: Task) -> list[Parameters]:
 
 
 def _methods(task: Task) -> tuple[str, ...]:
-    """Return the names of the starts that suit the priors of the coefficients and of A."""
-    return task.prior.starts + (() if task.plan.mixing is None else task.plan.mixing.starts)
+    """Return the names of the starts that suit the priors of the coefficients and of A.
+
+    Where it is open whether the noise is that of all columns alike, each is tried in both ways.
+    """
+    plan = task.plan
+    methods = task.prior.starts + (() if plan.mixing is None else plan.mixing.starts)
+    if plan.diagonal and plan.together and not task.prior.has_offset:
+        methods += tuple(method + IN_UNITS for method in methods)
+    return methods
 
 
 def _candidates(settings: Settings, task: Task) -> list[Parameters]:
@@ -80,7 +91,9 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
 def _start(task: Task, method: str) -> Parameters:
     """Return the parameters to start from by one of the methods of :mod:`noisyica.rows.starts`."""
     size: Any = 1.0
-    if task.plan.diagonal and not task.prior.has_offset:
+    method, alike, _ = method.partition(IN_UNITS)
+    own_noise = task.plan.diagonal and not task.plan.together
+    if (alike or own_noise) and not task.prior.has_offset:
         # where columns have noise of their own, their units should not matter
         size = starts.column_sizes(task.sample)
     sample, back = task.sample / size, task.rows.basis is not None and method == "varimax"
@@ -110,7 +123,7 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
     """
     prior, unit, p = task.prior, task.rows.unit, task.p
     values: Any = last.parameters
-    A, mean, noise, learnt, _ = values
+    A, mean, noise, learnt, _, dof = values
     if not (settings.warm_start and len(A) == task.rows.d and A.shape[1] <= p):
         return []
     mean = task.rows.to_basis((mean - task.rows.centre)[None] / unit)[0]
@@ -125,7 +138,8 @@ def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:
             A = starts.extended(task.sample - mean, A, p, np.sqrt(prior.variance()))
         # otherwise some components would have parameters of their own, and others not
         keep = keep and learnt.n_parameters == prior.n_parameters
-    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior, task.mixing)
+    dof = (FIRST_DOF if dof is None else dof) if task.plan.student else None
+    values = (A, mean, noise, learnt.rescaled(unit) if keep else prior, task.mixing, dof)
     return [cast(Parameters(*values), float)]
 
 

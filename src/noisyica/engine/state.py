@@ -29,8 +29,10 @@ class Plan(NamedTuple):
     free_mean: bool  # whether the mean is learnt
     mixing: MixingPrior | None  # the prior of A, where A is hidden and drawn
     diagonal: bool  # whether each column of x has a noise variance of its own
+    together: bool  # whether these variances have a common law, which is learnt
     truncate: bool  # whether statistics are truncated on random boundaries
     dtype: str  # of the sampler
+    student: bool = False  # whether each row has a weight of its own
 
 
 class Schedule(NamedTuple):
@@ -56,6 +58,10 @@ class Schedule(NamedTuple):
         grown = first + (last - first) * t / jnp.maximum(self.end - 1, 1)
         return jnp.round(grown).astype(int)
 
+    def share(self, t: Array) -> Array:
+        """Return the share of iteration t in the average over iterations since burn-in."""
+        return 1 / jnp.maximum(t - self.burn_in + 1.0, 1.0)
+
     def coarse_rotation(self, t: Array) -> Array:
         """Return the share to take of a rotation that does not follow the likelihood itself.
 
@@ -72,10 +78,11 @@ class Constants(NamedTuple):
     schedule: Schedule
 
 
-SWEEPS, IMPUTATION, MIXING = range(3)
+SWEEPS, IMPUTATION, MIXING, WEIGHTS = range(4)
 """What the random numbers of an iteration are for.
 
-The rows' latent variables are drawn in sweeps, their missing entries are drawn, and so is A."""
+The rows' latent variables are drawn in sweeps; their missing entries are drawn, and so are A and,
+with Student noise, the rows' weights."""
 
 
 class Broadcast(NamedTuple):
@@ -87,6 +94,7 @@ class Broadcast(NamedTuple):
     parameters: Parameters
     move: Move  # of the coefficients: the last iteration decided it, and the sweep begins with it
     restart: Array  # whether the chains return to their restart points (truncation)
+    share: Any = 1.0  # of this iteration in averages over the iterations since burn-in
 
     def row_keys(self, block: Block, role: int, sweep: Any = 0) -> RowKeys:
         """Return the randomness of the rows of a block for one role, in one sweep of the iteration.
@@ -115,7 +123,9 @@ class Chain(NamedTuple):
 
     latent: Any
     x: Any = None  # (d, n)  the rows with their missing entries filled in, where there are any
-    restart_point: Any = None  # (latent, x) to return to, where statistics are truncated
+    restart_point: Any = None  # (latent, x, weight) to return to, where statistics are truncated
+    weight: Any = None  # (n,)  of the rows, where the noise is Student's
+    mean_weight: Any = None  # (n,)  its posterior mean: the average over iterations since burn-in
 
     def fill(self, block: Block) -> Block:
         """Return the block with its missing entries as they were last drawn."""
@@ -159,7 +169,9 @@ class Run(NamedTuple):
 def drift(statistics: Statistics, parameters: Parameters, free_mean: bool) -> Array:
     """Return a few numbers that summarise the draws of one iteration.
 
-    First those of the components, then the prior's own statistics, and last what is left of x.
+    First those of the components, then the prior's own statistics, and last what is left of x and,
+    with Student noise, how much the rows' weights vary. (One is added to that: a change of the
+    inverse degrees of freedom by a thousandth is none.)
     """
     parts: list[Any] = [jnp.diag(statistics.bb)]
     if statistics.mixing is None:
@@ -168,7 +180,9 @@ def drift(statistics: Statistics, parameters: Parameters, free_mean: bool) -> Ar
     else:
         parts.append(sketch(len(statistics.x)) @ statistics.mixing.mean)
         left = statistics.mixing.residual
-    leaves = jax.tree.leaves([parts, statistics.prior, left.mean()])
+    weights = statistics.weights
+    spread = None if weights is None else 1 + jnp.log(weights.mean) - weights.log
+    leaves = jax.tree.leaves([parts, statistics.prior, left.mean(), spread])
     return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
 
 
@@ -176,7 +190,7 @@ def drift_groups(run: Run) -> list[np.ndarray]:
     """Return what a run recorded of its draws: of the components, the prior and the noise."""
     of_prior = sum(np.size(leaf) for leaf in jax.tree.leaves(run.state.statistics.prior))
     record = run.history["drift"]
-    end = record.shape[1] - 1
+    end = record.shape[1] - (1 if run.state.parameters.dof is None else 2)
     return np.split(record, [end - of_prior, end], axis=1)
 
 
@@ -196,6 +210,8 @@ def trace(state: State) -> dict[str, Array]:
         "drift": state.drift,
     }
     values |= {f"prior{i}": leaf for i, leaf in enumerate(jax.tree.leaves(parameters.prior))}
+    if parameters.dof is not None:
+        values["noise_dof"] = parameters.dof
     if state.restart_point is not None:
         values["returns"] = state.restart_point.returns
     return values

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from noisyica._jax.xla import pad_columns, repeat_rows
+from noisyica.posterior.student import RowWeights
 from noisyica.priors import Prior
 from noisyica.rows.block import Block
 
@@ -29,10 +30,19 @@ class Mixing(NamedTuple):
     on: Any = None  # (d, p)  P(an entry is not at an atom), where the law has atoms
 
 
+class Weights(NamedTuple):
+    """Statistics of the rows' weights w, where the noise is Student's."""
+
+    total: Array  # ()  [w]  as they were drawn
+    mean: Array  # ()  [E[w]]  given the coefficients
+    log: Array  # ()  [E[log w]]  given the coefficients
+
+
 class Statistics(NamedTuple):
     """Sufficient statistics: sums or averages over the rows, [.] in the paper's appendix.
 
-    m is the random offset of priors that have one.
+    m is the random offset of priors that have one. Where the noise is Student's, all but those of
+    the prior are weighted by the rows' w: [x] is [w x], and so on.
     """
 
     x: Array  # (d,)    [x]
@@ -46,6 +56,7 @@ class Statistics(NamedTuple):
     mm: Array  # ()      [m^2]
     prior: Any  # the prior's own
     mixing: Any = None  # Mixing, where A is hidden
+    weights: Any = None  # Weights, where the noise is Student's
 
 
 def without_offset(block: Block, b: Array, bb: Array, xb: Array, prior: Any) -> Statistics:
@@ -65,24 +76,39 @@ def without_offset(block: Block, b: Array, bb: Array, xb: Array, prior: Any) -> 
     )
 
 
-def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
+def collect(
+    prior: Prior, latent: Any, block: Block, own: RowWeights | None = None, diagonal: bool = False
+) -> Statistics:
     """Return the sums of the statistics of a block of rows with these latent variables.
 
-    Within a block they are summed in the sampler's precision, and over blocks in float64.
+    Within a block they are summed in the sampler's precision, and over blocks in float64. ``own``
+    are the rows' weights where the noise is Student's, and ``diagonal`` says whether each column
+    then has a noise variance of its own.
     """
     beta = prior.coefficients(latent)
     p = beta.shape[0]
-    weighted = pad_columns(beta * block.weight, axis=0)
+    weight = block.weight if own is None else block.weight * own.draw
+    if own is None:
+        weighted = pad_columns(beta * weight, axis=0)
+    else:  # the weights join the product with x, which gives the sums of x, too
+        weighted = pad_columns(jnp.concatenate([beta, jnp.ones_like(beta[:1])]) * weight, axis=0)
+    products = block.x @ weighted.T
     sums = without_offset(
         block,
         b=weighted.sum(-1)[:p],
         bb=(weighted @ beta.T)[:p],
-        xb=(block.x @ weighted.T)[:, :p],
+        xb=products[:, :p],
         prior=prior.statistics(latent, block.weight),
     )
+    if own is not None:
+        sums = sums._replace(
+            x=products[:, p],
+            xx=_weighted_squares(block, weight, diagonal),
+            weights=Weights(*((part * block.weight).sum() for part in own)),
+        )
     if prior.has_offset:
         offset = prior.offset(latent)
-        repeated = repeat_rows(offset * block.weight)
+        repeated = repeat_rows(offset * weight)
         sums = sums._replace(
             m=repeated[0].sum(),
             mb=(repeated @ beta.T)[0],
@@ -90,6 +116,17 @@ def collect(prior: Prior, latent: Any, block: Block) -> Statistics:
             mm=(repeated @ offset)[0],
         )
     return jax.tree.map(lambda s: s.astype(float), sums)
+
+
+def _weighted_squares(block: Block, weight: Array, diagonal: bool) -> Array:
+    """Return the weighted sums (d,) of the squares of x.
+
+    Where one noise variance is common to all columns, only their sum matters: so that no further
+    pass over x is needed where the sums of rows are known, each column has an equal share of it.
+    """
+    if diagonal or block.squares is None:
+        return (jnp.square(block.x) @ repeat_rows(weight).T)[:, 0]
+    return jnp.full(block.x.shape[:1], (block.squares * weight).sum() / len(block.x))
 
 
 def rotate(statistics: Statistics, W: Array) -> Statistics:
@@ -108,11 +145,12 @@ def shift(statistics: Statistics, delta: Array) -> Statistics:
     """
     s = statistics
     mixing = s.mixing
+    total = delta if s.weights is None else s.weights.total * delta  # [w] delta
     if mixing is not None:
-        mixing = mixing._replace(shift=mixing.shift + mixing.mean @ delta)
+        mixing = mixing._replace(shift=mixing.shift + mixing.mean @ total)
     return s._replace(
-        b=s.b + delta,
-        bb=s.bb + jnp.outer(s.b, delta) + jnp.outer(delta, s.b + delta),
+        b=s.b + total,
+        bb=s.bb + jnp.outer(s.b, delta) + jnp.outer(delta, s.b + total),
         xb=s.xb + jnp.outer(s.x, delta),
         mb=s.mb + s.m * delta,
         mixing=mixing,

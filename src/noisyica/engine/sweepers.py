@@ -48,10 +48,10 @@ def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
         chain = chain._replace(latent=latent)
     if not plan.truncate:
         return chain
-    here = (chain.latent, chain.x)
+    here = (chain.latent, chain.x, chain.weight)
     restart_point = choose(sent.t == 1, here, chain.restart_point)
-    latent, x = choose(sent.restart, restart_point, here)
-    return Chain(latent, x, restart_point)
+    latent, x, weight = choose(sent.restart, restart_point, here)
+    return Chain(latent, x, restart_point, weight, chain.mean_weight)
 
 
 class Sweeper(Protocol):
@@ -99,7 +99,11 @@ class InMemory(NamedTuple):
         beta = _linear_estimate(x, to_numpy(parameters), offset, plan.dtype)
         latent = jax.device_put(prior.with_coefficients(latent, beta))
         filled = None if self.blocks.observed is None else x
-        return Chain(latent, filled, (latent, filled) if plan.truncate else None)
+        weight = None
+        if parameters.dof is not None:
+            weight = jax.device_put(np.ones((count, n), plan.dtype))
+        point = (latent, filled, weight) if plan.truncate else None
+        return Chain(latent, filled, point, weight, weight)
 
 
 def _linear_estimate(

@@ -18,11 +18,13 @@ from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule, State
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.student import FIRST_DOF
 from noisyica.posterior.units import check_range, in_units
-from noisyica.priors import LEAST_SCALE, Prior
+from noisyica.priors import LEAST_SCALE, ROW_WEIGHTS, Prior
 from noisyica.rows import starts
 from noisyica.rows.block import Block, device_blocks
 from noisyica.rows.dimension import Dimension, dimension
+from noisyica.rows.neighbours import Smooth
 from noisyica.rows.scaling import Summary
 from noisyica.rows.source import Rows
 
@@ -48,6 +50,11 @@ column's noise runs to zero (a Heywood case): it says nothing of the data. The b
 measurement with an error of a hundredth of its spread, below what most columns can claim, and fifty
 times below the bound that is usual in factor analysis (0.005). Sampling gets slow as the noise goes
 to zero, in proportion to the inverse of this."""
+
+LEAST_TOGETHER = 1e-3
+"""The same, where the noise variances have a common law, which keeps them apart from zero.
+
+The bound is lower where the noise of the other columns is (:mod:`noisyica.engine.mstep`)."""
 
 LEAST_COLUMN = 1e-34
 """The minimum noise variance of any column, as a share of x's mean square.
@@ -76,7 +83,8 @@ class Task(NamedTuple):
     def zeros(self) -> Parameters:
         """Parameters of the right shapes: A and the mean are zero, the noise variance is 1."""
         A, mean = np.zeros((self.rows.d, self.p)), np.zeros(self.rows.d)
-        values: Any = (A, mean, 1.0, self.prior, self.mixing)
+        dof = FIRST_DOF if self.plan.student else None
+        values: Any = (A, mean, 1.0, self.prior, self.mixing, dof)
         return cast(Parameters(*values), float)
 
     def score(self, state: State) -> float:
@@ -97,7 +105,8 @@ class Task(NamedTuple):
 
     def scoring_method(self, prior: Prior) -> str:
         """Return by which method the likelihood of the rows ``scored`` is computed."""
-        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES)
+        student = self.plan.student
+        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES, student)
 
     def log_likelihood(self, parameters: Parameters, **options: Any) -> np.ndarray:
         """Return log p(x) of each of the rows ``scored``, with options of the likelihood."""
@@ -158,7 +167,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     all_rows = _all_rows(rows)
     found = _dimension(settings, rows, summary, all_rows)
     p = found.p
-    plan = _plan(settings, free_mean)
+    plan = _plan(settings, free_mean, prior)
     rows = _in_basis(settings, plan, rows, prior.has_offset, summary.missing)
     if all_rows is not None:
         all_rows = rows.to_basis(all_rows)
@@ -167,6 +176,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)
     prior = prior.for_components(p)
     plan.algorithm.check(prior, p, summary.missing)
+    if plan.student:
+        ROW_WEIGHTS.require(prior)
     blocks = device_blocks(rows, settings.dtype)
     return Task(
         rows=rows,
@@ -205,19 +216,37 @@ def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Sum
     return prior
 
 
-def _plan(settings: Settings, free_mean: bool) -> Plan:
+def _plan(settings: Settings, free_mean: bool, prior: Prior) -> Plan:
     """Return the algorithm and the kind of model that the settings stand for."""
     draws = number_of_draws(settings)
     algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
+    if settings.noise == "student" and not algorithm.stochastic:
+        raise ValueError(
+            f"algorithm={algorithm.name!r} does not know noise='student': it draws nothing, and "
+            "would have to integrate the rows' weights out. Take algorithm='saem' (or 'mcem', "
+            "'sem'), or noise='isotropic'."
+        )
+    weights = algorithm.stochastic and ROW_WEIGHTS.of(prior)  # "auto" does what is possible
     return Plan(
         algorithm=algorithm,
         free_mean=free_mean,
         # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
-        diagonal=settings.noise == "diagonal",
+        diagonal=_own_noise(settings),
+        together=settings.noise == "auto",
+        student=settings.noise == "student" or (settings.noise == "auto" and weights),
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
     )
+
+
+def _own_noise(settings: Settings) -> bool:
+    """Return whether columns may have noise variances of their own.
+
+    In the basis of smooth components there are no columns of X, so that "auto" has one variance.
+    """
+    smooth = isinstance(settings.mixing_prior, Smooth)
+    return settings.noise == "diagonal" or (settings.noise == "auto" and not smooth)
 
 
 def _in_basis(settings: Settings, plan: Plan, rows: Rows, offset: bool, missing: bool) -> Rows:
@@ -251,7 +280,8 @@ def _least_noise(plan: Plan, p: int, rows: Rows, summary: Summary, blocks: Block
         unbounded = plan.algorithm.at_mode and p > rows.d
         share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
         return np.asarray(share * mean_square)
-    own = np.maximum(LEAST_OWN_NOISE * of_columns, LEAST_COLUMN * mean_square)
+    share = LEAST_TOGETHER if plan.together else LEAST_OWN_NOISE
+    own = np.maximum(share * of_columns, LEAST_COLUMN * mean_square)
     # a constant column says nothing of its noise: it gets as little as can be told from rounding
     return np.where(of_columns > 0, own, ROUNDING[plan.dtype] * mean_square)
 
@@ -285,4 +315,5 @@ def _dimension(
     """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
         return Dimension(int(settings.n_components))
-    return dimension(rows, all_rows, summary.missing, settings.noise == "diagonal")
+    outlying = settings.noise in ("student", "auto")
+    return dimension(rows, all_rows, summary.missing, _own_noise(settings), outlying)

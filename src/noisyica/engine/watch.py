@@ -104,6 +104,8 @@ class Watch:
         """Return a text on the first run: the noise, and the prior's scalar parameters."""
         parameters = in_units(self.runs[0].state.estimate, 1 / self._task.rows.unit)
         shown: dict[str, Any] = {"noise variance": np.mean(parameters.sigma2)}
+        if parameters.dof is not None:
+            shown["degrees of freedom"] = parameters.dof
         shown |= {k: v for k, v in parameters.prior.parameters.items() if np.size(v) == 1}
         return ", ".join(f"{name} {np.asarray(value).item():.4g}" for name, value in shown.items())
 

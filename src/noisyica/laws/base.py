@@ -328,15 +328,12 @@ class Law:
         return self
 
     def mstep_of_each(self: LawType, statistics: Any) -> LawType:
-        """The laws of several components, each learnt from statistics of its own.
+        """The laws of several components, which may learn from each other.
 
-        All parameters of this law, and of the answer, have a leading axis of the components, and so
-        have the statistics. Components may learn from each other.
+        All parameters and statistics have a leading axis of the components.
         """
-        if not jax.tree.leaves((self, statistics)):
-            return self
         each: Callable[..., LawType] = jax.vmap(lambda law, sums: law.mstep(sums))
-        return each(self, statistics)
+        return each(self, statistics) if jax.tree.leaves((self, statistics)) else self
 
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         """Terms t psi(t), psi = -(log density)', and 1; both are 0 at an atom.

@@ -32,8 +32,9 @@ def scales_together(square: Array, information: ArrayLike) -> Array:
     p = len(square)
     if p == 1:
         return square
-    logs, weight = jnp.log(square), jnp.broadcast_to(information, (p,))
-    total = weight.sum()
+    weight = jnp.broadcast_to(information, (p,))
+    # the mean of the logarithm of a mean square is too small: digamma(k) is log k - 1 / 2k, nearly
+    logs, total = jnp.log(square) + 0.5 / weight, weight.sum()
     centre = weight @ logs / total
     excess = weight @ jnp.square(logs - centre) - (p - 1)
     a = 1 / jnp.maximum(excess / (total - weight @ weight / total), LEAST_VARIANCE)

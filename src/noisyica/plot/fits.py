@@ -20,6 +20,7 @@ FIXED = (
     "iteration",
     "n_components",
     "noise_variance",
+    "noise_dof",
     "column_norms",
     "gaussian_log_likelihood",
     "returns",
@@ -56,6 +57,8 @@ def convergence(ica: NoisyICA, figure: Any = None) -> Any:
     """
     shown = [("noise variance", "noise_variance"), ("norms of the components", "column_norms")]
     shown += [("log p(x | coefficients) of a row", "gaussian_log_likelihood")]
+    if "noise_dof" in ica.history_:
+        shown.append(("degrees of freedom", "noise_dof"))
     shown += [(f"prior: {name}", name) for name in ica.history_ if name not in FIXED]
     columns = 2 if len(shown) in (2, 4) else 3
     lines = -(-len(shown) // columns)

@@ -34,7 +34,7 @@ TEMPERATURES = 200
 
 def information(parameters: Parameters) -> float:
     """Return R, the information about a coefficient (or an offset) in units of the prior's."""
-    A, _, sigma2, prior, _ = to_numpy(parameters)
+    A, _, sigma2, prior, *_ = to_numpy(parameters)
     precision = 1 / (np.asarray(sigma2) * np.ones(len(A)))
     squares = (np.square(A) * precision[:, None]).sum(0).max()
     of_offset = np.square(np.asarray(prior.offset_scale, float)) * precision.sum()
@@ -90,7 +90,7 @@ def _log_weights(
         def step(k: Array, carry: tuple[Any, Array]) -> tuple[Any, Array]:
             latent, log_weight = carry
             t = temperature(k)
-            between = Channel(*((t * part).astype(jnp.float32) for part in end))
+            between = cast(end.raised(t), jnp.float32)
             # the start has the key 0
             latent = prior32.gibbs(fold_in(particle_keys, k + 1), latent, between)
             return latent, log_weight + (temperature(k + 1) - t) * exponent(latent)

@@ -17,6 +17,7 @@ from noisyica._jax.randomness import Key, RowKeys, fold_in, key_of
 from noisyica.posterior import enumeration, sequential
 from noisyica.posterior.parameters import Parameters, channel, impute
 from noisyica.posterior.propagation import target
+from noisyica.posterior.student import draw_weights, misfit, observed_entries
 from noisyica.priors import INDEPENDENCE, METROPOLIS, Channel
 from noisyica.progress import Reporter
 from noisyica.rows.block import Block
@@ -37,6 +38,10 @@ JUMP_EVERY = 3
 """After how many sweeps all coefficients of a row may change at once, where sweeps mix slowly."""
 FIRST_JUMP = 2**31
 """The number of the first key of these changes: the keys of sweeps have smaller numbers."""
+FIRST_WEIGHTS = 2**30
+"""The number of the first key of the rows' weights, where the noise is Student's."""
+UNWEIGHTED = 3
+"""The number of sweeps before the rows' weights are drawn for the first time."""
 NUMBERS_AT_A_TIME = 2**24
 """The maximum size of the matrices of those rows whose coefficients change at once."""
 
@@ -75,13 +80,13 @@ def posterior_mean(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior mean of the coefficients, (n, p), and its standard error.
 
-    It is exact for rows without missing entries, where all states can be enumerated. Otherwise it
-    is the average over several chains, whose spread tells the error. The random numbers are the
-    same for all rows: the answer for a row depends on that row alone, and rows that are nearly the
-    same have nearly the same answer.
+    It is exact for rows without missing entries, where all states can be enumerated and the noise
+    is normal. Otherwise it is the average over several chains, whose spread tells the error. The
+    random numbers are the same for all rows: the answer for a row depends on that row alone, and
+    rows that are nearly the same have nearly the same answer.
     """
     p = parameters.A.shape[1]
-    exact = enumeration.can_enumerate(parameters.prior, p, MEAN_STATES)
+    exact = enumeration.can_enumerate(parameters.prior, p, MEAN_STATES) and parameters.dof is None
     jumps = coupled(parameters)
     means, errors = [], []
     for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
@@ -126,7 +131,7 @@ def coupled(parameters: Parameters) -> bool:
     comes nearer to its target at a rate that goes to zero with the least eigenvalue of P. Little
     noise in some column of x, or components that are nearly dependent, make it small.
     """
-    A, _, sigma2, prior, _ = to_numpy(parameters)
+    A, _, sigma2, prior, *_ = to_numpy(parameters)
     if not INDEPENDENCE.of(prior):
         return False
     P = A.T @ (A / np.asarray(sigma2)[..., None]) + np.eye(A.shape[1]) / prior.variance()
@@ -225,8 +230,17 @@ def conditional_means(
     prior: Any = parameters.prior
     beta, a = prior.coefficients(latent), jnp.diag(seen.G)[:, None]
     b = seen.c - seen.c_one[:, None] * prior.offset(latent) - seen.G @ beta + a * beta
+    a, b = seen.weighted(a, b)
     mean: Array = cast(prior, float).law_of_rows().moments(a.astype(float), b.astype(float))[0]
     return mean
+
+
+class _Position(NamedTuple):
+    """Where the chains of a block's rows stand."""
+
+    latent: Any
+    block: Block  # with the missing entries as they were last drawn
+    weight: Any = None  # (n,) of the rows, where the noise is Student's
 
 
 class _Moves(NamedTuple):
@@ -236,47 +250,70 @@ class _Moves(NamedTuple):
     exact_prior: Any
     guide: Any  # of the jumps; None if there are none
     sweep: Callable[..., Any]
-    seen_at_first: Channel
+    exact_at_first: Channel  # in double precision
+    seen_at_first: Channel  # as sweeps have it
     keys: Key
 
-    def seen(self, block: Block) -> Channel:
+    def seen(self, position: _Position) -> Channel:
         """Return the channel, which changes from sweep to sweep where entries are missing."""
+        _, block, weight = position
         if block.observed is None:
-            return self.seen_at_first
+            return self.seen_at_first._replace(weight=weight)
         new: Channel = cast(channel(self.parameters, block.x), SWEEP)
-        return new
+        return new._replace(weight=weight)
 
-    def step(self, i: Array, position: tuple[Any, Block]) -> tuple[Any, Block]:
+    def step(self, i: Array, position: _Position) -> _Position:
         """Sweep once, after a jump where it is time for one."""
         if self.guide is not None:
             here = (i > 0) & (i % JUMP_EVERY == 0)
             position = lax.cond(here, self.jump, lambda i, position: position, i, position)
-        latent, block = position
         # the start has the key 0; a key that a prior may split has no other descendants
-        latent = self.sweep(fold_in(self.keys, 2 * i + 1), latent, self.seen(block))
-        return latent, self.impute(2 * i + 2, latent, block)
+        latent = self.sweep(fold_in(self.keys, 2 * i + 1), position.latent, self.seen(position))
+        position = self.weigh(i, position._replace(latent=latent))
+        return self.impute(2 * i + 2, position)
 
-    def impute(self, role: Any, latent: Any, block: Block) -> Block:
+    def weigh(self, i: Array, position: _Position) -> _Position:
+        """Draw the weights of the rows, given what is observed of them.
+
+        The first sweeps leave them as they are: coefficients that are drawn from the prior would
+        make all rows look outlying.
+        """
+        latent, block, weight = position
+        if weight is None:
+            return position
+        parameters = self.parameters
+        prior = parameters.prior
+        beta, offset = prior.coefficients(latent).astype(float), prior.offset(latent).astype(float)
+        q = misfit(parameters, beta, offset, self.exact_at_first, block).astype(SWEEP)
+        key = fold_in(self.keys, FIRST_WEIGHTS + i)
+        new = draw_weights(key, parameters.dof, observed_entries(block), q, weight).draw
+        return position._replace(weight=jnp.where(i < UNWEIGHTED, weight, new))
+
+    def impute(self, role: Any, position: _Position) -> _Position:
         """Draw the missing entries of the rows."""
+        latent, block, weight = position
         if block.observed is None:
-            return block
-        return impute(fold_in(self.keys, role), self.parameters, latent, block)
+            return position
+        key = fold_in(self.keys, role)
+        return position._replace(block=impute(key, self.parameters, latent, block, weight))
 
-    def begin(self, latent: Any, block: Block) -> tuple[Any, Block]:
+    def begin(self, position: _Position) -> _Position:
         """Begin with a joint draw: a chain from elsewhere jumps seldom, its weight being large."""
         new = sequential.draw(self.exact_prior, self.guide, fold_in(self.keys, FIRST_JUMP))
-        latent = self._at(new, latent)
-        return latent, self.impute(FIRST_JUMP + 1, latent, block)
+        position = position._replace(latent=self._at(new, position.latent))
+        return self.impute(FIRST_JUMP + 1, position)
 
-    def jump(self, i: Array, position: tuple[Any, Block]) -> tuple[Any, Block]:
+    def jump(self, i: Array, position: _Position) -> _Position:
         """Propose other values for all coefficients of a row at once."""
-        latent, block = position
+        latent, block, weight = position
         prior: Any = self.parameters.prior
         now = (part.astype(float) for part in (prior.coefficients(latent), prior.offset(latent)))
         old = sequential.Draw(jnp.zeros(block.x.shape[1]), *now)
         key = fold_in(self.keys, FIRST_JUMP + 2 * i)
-        latent = self._at(sequential.jump(self.exact_prior, self.guide, key, old), latent)
-        return latent, self.impute(FIRST_JUMP + 2 * i + 1, latent, block)
+        guide = self.guide if weight is None else self.guide.weighted(weight.astype(float))
+        new = sequential.jump(self.exact_prior, guide, key, old)
+        position = position._replace(latent=self._at(new, latent))
+        return self.impute(FIRST_JUMP + 2 * i + 1, position)
 
     def _at(self, new: sequential.Draw, latent: Any) -> Any:
         """Return the latent variables with the coefficients and offsets of a joint draw."""
@@ -312,20 +349,23 @@ def _sweep_rows(
         METROPOLIS.require(prior)
     parameters = parameters._replace(prior=prior)
     sweep = prior.gibbs if sampler == "gibbs" else prior.metropolis
-    seen: Channel = cast(channel(parameters, block.x), SWEEP)
-    moves = _Moves(parameters, exact, guide, sweep, seen, keys)
+    in_full = channel(parameters, block.x)
+    seen: Channel = cast(in_full, SWEEP)
+    moves = _Moves(parameters, exact, guide, sweep, in_full, seen, keys)
 
     def to_next_draw(carry: Any, i: Array) -> tuple[Any, Any]:
         position, total = carry
         first = jnp.where(i == 0, 0, n_warmup + i * thin)  # the first kept draw ends the warm-up
         position = lax.fori_loop(first, n_warmup + (i + 1) * thin, moves.step, position)
-        latent, block = position
-        new = summary(parameters, latent, moves.seen(block), block, extra)
+        latent, block, _ = position
+        new = summary(parameters, latent, moves.seen(position), block, extra)
         draw = coefficients(parameters, latent, seen, block, None) if keep else None
         return (position, jax.tree.map(jnp.add, total, new)), draw
 
     latent = prior.sample_prior(fold_in(keys, 0), parameters.A.shape[1], block.x.shape[1], SWEEP)
-    position = moves.begin(latent, block) if jumps else (latent, block)
+    weight = None if parameters.dof is None else jnp.ones(block.x.shape[1], SWEEP)
+    position = _Position(latent, block, weight)
+    position = moves.begin(position) if jumps else position
     shapes = jax.eval_shape(lambda latent: summary(parameters, latent, seen, block, extra), latent)
     start = (position, zeros_like_shapes(shapes))
     (_, total), draws = lax.scan(to_next_draw, start, jnp.arange(n_draws))

@@ -184,7 +184,7 @@ def _channel(parameters: Parameters, x: Array) -> tuple[Array, Array, Array, Arr
     e is c made white: powers of c would lose digits where components are nearly the same. The terms
     do not depend on R.
     """
-    A, mean, sigma2, prior, _ = parameters
+    A, mean, sigma2, prior, *_ = parameters
     p = A.shape[1]
     centred, noise = x - mean[:, None], sigma2[..., None]
     G = A.T @ (A / noise)

@@ -26,7 +26,7 @@ from jax import lax
 from noisyica._jax.compiling import Compiled
 from noisyica._jax.randomness import fold_in
 from noisyica._jax.special import LOG_2PI
-from noisyica.posterior import enumeration, sequential, signs
+from noisyica.posterior import enumeration, sequential, signs, weighing
 from noisyica.posterior.annealing import TEMPERATURES, annealed_weights, information
 from noisyica.posterior.chains import blocks, row_keys
 from noisyica.posterior.parameters import Parameters
@@ -58,15 +58,29 @@ It takes some seconds at most. Other devices are fast, and want all rows of a bl
 
 
 def choose_method(
-    prior: Prior, p: int, X: np.ndarray, method: str, most: int = enumeration.LIKELIHOOD_STATES
+    prior: Prior,
+    p: int,
+    X: np.ndarray,
+    method: str,
+    most: int = enumeration.LIKELIHOOD_STATES,
+    student: bool = False,
 ) -> str:
     """Return by which method the likelihood of X is computed: "auto" is the best that can be.
 
-    All states are enumerated if there are at most ``most`` of them, and nothing is missing.
+    All states are enumerated if there are at most ``most`` of them, and nothing is missing. With
+    ``student`` noise the only method is "sequential".
     """
     if method not in METHODS:
         names = ", ".join(repr(name) for name in METHODS)
         raise ValueError(f"method={method!r} is not known. Choose one of {names}.")
+    if student:
+        if method in ("exact", "annealed"):
+            raise ValueError(
+                f"method={method!r} does not know Student noise, whose weights of rows it would "
+                "have to integrate out: choose 'auto' or 'sequential'."
+            )
+        _joint_draws(prior)
+        return "sequential"
     possible = enumeration.can_enumerate(prior, p, most) and not np.isnan(X).any()
     if method == "exact" and not possible:
         states = enumeration.count_states(prior, p)
@@ -129,7 +143,7 @@ def log_likelihood(
         value = _exact(parameters, X, verbose)
         return value, np.zeros(len(value))
     prior, p = parameters.prior, parameters.A.shape[1]
-    m = n_particles or _particles(prior, p, method)
+    m = n_particles or _particles(prior, p, method, parameters.dof is not None)
     if method == "sequential":
         weigh = functools.partial(_sequential, parameters, m, seed)
     else:
@@ -162,9 +176,10 @@ def _rounding(parameters: Parameters, X: np.ndarray) -> np.ndarray:
     return 4 * np.finfo(float).eps * np.nansum(squares, 1)
 
 
-def _particles(prior: Prior, p: int, method: str) -> int:
+def _particles(prior: Prior, p: int, method: str, student: bool) -> int:
     """Return the default number of particles per row."""
-    return OF_PATTERNS if method == "sequential" and _has_patterns(prior, p) else PARTICLES[method]
+    sums = method == "sequential" and _has_patterns(prior, p) and not student
+    return OF_PATTERNS if sums else PARTICLES[method]
 
 
 def _warn(poor: int, n: int) -> None:
@@ -288,8 +303,11 @@ def _all_sequential(
 
     def of_rows(rows: tuple[Array, Array | None, Array, Array]) -> Array:
         x, observed, keys, _ = rows
-        guide = joint.guide(prior, target(parameters, block._replace(x=x, observed=observed)))
-        particles = first + jnp.arange(n_particles)
+        part = block._replace(x=x, observed=observed)
+        seen, particles = target(parameters, part), first + jnp.arange(n_particles)
+        if parameters.dof is not None:
+            return weighing.log_weights(joint, parameters, part, seen, keys, particles)
+        guide = joint.guide(prior, seen)
         return lax.map(lambda i: joint.draw(prior, guide, fold_in(keys, i)).log_weight, particles)
 
     def skipped(rows: tuple[Array, Array | None, Array, Array]) -> Array:

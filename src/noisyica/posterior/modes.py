@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from noisyica._jax.arrays import choose
 from noisyica._jax.compiling import Compiled
 from noisyica._jax.randomness import fold_in
 from noisyica.posterior.chains import blocks, row_keys
@@ -33,6 +34,8 @@ CYCLES = 20
 """The number of times that the sampler takes all these powers in turn."""
 SHORT = 5
 """The number of sweeps of coordinate descent from each start."""
+TRIED = 5
+"""The number of weights with which the mode of a row is searched for under Student noise."""
 LONG = 10_000
 """The maximum number of sweeps of coordinate descent from the best start."""
 
@@ -56,17 +59,22 @@ def _modes(parameters: Parameters, block: Block, keys: Array) -> tuple[Array, Ar
 
     ``keys`` has a key for each row.
     """
-    prior = parameters.prior
-    if block.observed is None:
+    prior, dof = parameters.prior, parameters.dof
+    if block.observed is None and dof is None:
         latent = _search(prior, channel(parameters, block.x), keys)
         return prior.coefficients(latent), prior.offset(latent)
 
     def of_row(row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         x, observed, key = row
-        latent = _search(prior, row_channel(parameters, x, observed), key[None])
+        seen = row_channel(parameters, x, observed)
+        if dof is None:
+            latent = _search(prior, seen, key[None])
+        else:
+            latent = _search_with_weight(prior, seen, key[None], dof, observed.sum())
         return prior.coefficients(latent)[:, 0], prior.offset(latent)[0]
 
-    rows = (block.x.T, block.observed.T, keys)  # each row has a channel of its own
+    observed = jnp.ones(block.x.shape, bool) if block.observed is None else block.observed
+    rows = (block.x.T, observed.T, keys)  # each row has a channel of its own
     beta, offset = lax.map(of_row, rows, batch_size=64)
     return beta.T, offset
 
@@ -96,6 +104,49 @@ def _search(prior: Any, seen: Channel, keys: Array) -> Any:
 
     first = (jnp.zeros((), int), best, jnp.full(n, jnp.inf))
     return lax.while_loop(moving, go_on, first)[1]
+
+
+def _search_with_weight(prior: Any, seen: Channel, keys: Array, dof: Array, count: Array) -> Any:
+    """Return the best latent variables of one row under Student noise.
+
+    With q the squares that they leave of ``count`` entries, the objective has the term (dof +
+    count) / 2 log(1 + q / dof). It lies below a line in q that touches it, whose slope is half the
+    expected weight of the row: so the search with that weight never makes it worse. Since there may
+    be several minima, it is tried with weights from that of a row that is nothing but noise to that
+    of a row without noise.
+    """
+
+    def misfit(latent: Any) -> Array:
+        return seen.misfit(prior.coefficients(latent), prior.offset(latent))
+
+    def weight(latent: Any) -> Array:
+        return ((dof + count) / (dof + misfit(latent)))[0]
+
+    def objective(latent: Any) -> Array:
+        cost = prior.penalty(prior.coefficients(latent), prior.offset(latent))
+        return 0.5 * (dof + count) * jnp.log1p(misfit(latent) / dof) + cost
+
+    p, n = seen.c.shape
+    nothing = jax.tree.map(jnp.asarray, prior.zeros(p, n, float))
+    least, most = jnp.log(weight(nothing)), jnp.log((dof + count) / dof)
+
+    def again(i: Array, best: Any) -> Any:
+        tried = jnp.exp(least + (most - least) * i / (TRIED - 1))
+        new = _search(prior, seen.raised(jnp.where(i < TRIED, tried, weight(best))), keys)
+        return choose(objective(new) < objective(best), new, best)
+
+    def moving(state: tuple[Array, Any, Array]) -> Array:
+        i, latent, before = state
+        value = objective(latent)
+        return (i < LONG // SHORT) & jnp.any(before - value > 1e-12 * (1 + jnp.abs(value)))
+
+    def go_on(state: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
+        i, latent, _ = state
+        new = _sweeps(prior, seen.raised(weight(latent)), latent, SHORT)
+        return i + 1, new, objective(latent)
+
+    best = lax.fori_loop(0, TRIED + 1, again, nothing)
+    return lax.while_loop(moving, go_on, (jnp.zeros((), int), best, jnp.full(n, jnp.inf)))[1]
 
 
 def _objective(prior: Any, seen: Channel, latent: Any) -> Array:
@@ -131,7 +182,7 @@ def _visits(prior: Any, seen: Channel, keys: Array, best: Any) -> Any:
 
     def visit(carry: tuple[Any, Any], k: Array) -> tuple[tuple[Any, Any], None]:
         best, latent = carry
-        hot = Channel(*(jnp.asarray(POWERS)[k % len(POWERS)] * part for part in seen))
+        hot = seen.raised(jnp.asarray(POWERS)[k % len(POWERS)])
         latent = prior.gibbs(fold_in(keys, k), latent, hot)
         return (_better(prior, seen, _sweeps(prior, seen, latent, SHORT), best), latent), None
 

@@ -19,6 +19,9 @@ from noisyica.posterior.units import in_standard_units
 if TYPE_CHECKING:
     from noisyica.model import Model
 
+TURNS = 20
+"""The number of draws of the rows' weights (Student noise) that are kept, and of those before."""
+
 
 @double_precision()
 def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = None) -> np.ndarray:
@@ -56,9 +59,31 @@ def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = No
     precision = np.where(np.isnan(X), 0.0, 1 / np.broadcast_to(theta.sigma2, X.shape[1:]))
     a, b = precision.sum(1), np.nansum(precision * residual, 1)
     scale = theta.prior.offset_scale
+    if theta.dof is not None:
+        w = _weights(theta, residual, precision, 0 if seed is None else seed)
+        if seed is None:
+            return unit * np.mean([_mean(scale, a * part, b * part) for part in w], 0)
+        a, b = a * w[-1], b * w[-1]
     if seed is None:
         return unit * np.asarray(_mean(scale, a, b))
     return unit * np.asarray(_draw(jax.random.key(seed), scale, a, b))
+
+
+def _weights(
+    theta: Any, residual: np.ndarray, precision: np.ndarray, seed: int
+) -> list[np.ndarray]:
+    """Return draws of the rows' weights under Student noise, by turns with draws of the offsets."""
+    rng, dof, count = np.random.RandomState(seed), float(theta.dof), (precision > 0).sum(1)
+    a, b = precision.sum(1), np.nansum(precision * residual, 1)
+    squares = np.nansum(precision * np.square(residual), 1)
+    offset, draws = b / a, []
+    for _ in range(2 * TURNS):
+        q = np.maximum(squares - offset * (2 * b - a * offset), 0.0)
+        w = rng.gamma(0.5 * (dof + count)) / (0.5 * (dof + q))
+        draws.append(w)
+        key = jax.random.key(rng.randint(2**31 - 1))
+        offset = np.asarray(_draw(key, theta.prior.offset_scale, a * w, b * w))
+    return draws[TURNS:]
 
 
 @jax.jit

@@ -24,23 +24,44 @@ class Parameters(NamedTuple):
     sigma2: Array  # () or, for diagonal noise, (d,)
     prior: Prior
     mixing: Any = None  # what is learnt of the prior of A, where A is hidden
+    dof: Any = None  # () the degrees of freedom of Student noise; None for normal noise
 
 
-def channel(parameters: Parameters, x: Array) -> Channel:
-    """Return what the likelihood says of the coefficients of rows ``x`` (d, n), in their dtype."""
-    A, mean, sigma2, prior, _ = parameters
+def channel(parameters: Parameters, x: Array, squares: Any = None) -> Channel:
+    """Return what the likelihood says of the coefficients of rows ``x`` (d, n), in their dtype.
+
+    With Student noise ``squares`` (n,) may give the sums of the squares of the rows' entries.
+    """
+    A, mean, sigma2, prior, _, dof = parameters
     dtype = x.dtype
     d, p = A.shape
     scaled = A / sigma2[..., None]
-    products = (pad_columns(scaled).astype(dtype).T @ x)[:p]
+    # with Student noise the mean joins the product, for the squares of x - mean
+    columns = scaled if dof is None else jnp.concatenate([scaled, mean[:, None]], 1)
+    products = pad_columns(columns).astype(dtype).T @ x
     c_one, x_one = jnp.zeros((p,), dtype), jnp.zeros(x.shape[1:], dtype)
     one_one = jnp.zeros((), dtype)
     if prior.has_offset:
         inverse = jnp.broadcast_to(1 / sigma2, (d,))
         c_one, one_one = scaled.sum(0).astype(dtype), inverse.sum().astype(dtype)
         x_one = (repeat_rows(inverse.astype(dtype)) @ x)[0] - (inverse @ mean).astype(dtype)
-    c = products - (scaled.T @ mean).astype(dtype)[:, None]
-    return Channel((A.T @ scaled).astype(dtype), c, c_one, x_one, one_one)
+    c = products[:p] - (scaled.T @ mean).astype(dtype)[:, None]
+    seen = Channel((A.T @ scaled).astype(dtype), c, c_one, x_one, one_one)
+    return (
+        seen if dof is None else seen._replace(square=_square(parameters, x, squares, products[p]))
+    )
+
+
+def _square(parameters: Parameters, x: Array, squares: Any, products: Array) -> Array:
+    """Return the sum of squares of x - mean in units of the noise variance, of each row (n,).
+
+    ``products`` (n,) are mean . x, and ``squares`` x . x if these are known.
+    """
+    mean, sigma2, dtype = parameters.mean, parameters.sigma2, x.dtype
+    if sigma2.ndim or squares is None:
+        inverse = jnp.broadcast_to(1 / sigma2, mean.shape).astype(dtype)
+        return (jnp.square(x - mean.astype(dtype)[:, None]) * inverse[:, None]).sum(0)
+    return (squares - 2 * products + (mean @ mean).astype(dtype)) / sigma2.astype(dtype)
 
 
 def row_channel(parameters: Parameters, x: Array, observed: Array) -> Channel:
@@ -56,13 +77,19 @@ def fitted(parameters: Parameters, beta: Array, offset: Array, dtype: Any) -> Ar
     return products + parameters.mean.astype(dtype)[:, None] + offset.astype(dtype)
 
 
-def impute(key: Key, parameters: Parameters, latent: Any, block: Block) -> Block:
-    """Return the block with its missing entries drawn given the latent variables."""
+def impute(
+    key: Key, parameters: Parameters, latent: Any, block: Block, weight: Any = None
+) -> Block:
+    """Return the block with its missing entries drawn given the latent variables.
+
+    ``weight`` (n,) divides the noise variance of each row, if there is one.
+    """
     prior, dtype = parameters.prior, block.x.dtype
     (u,) = uniforms(key, 1, block.x.shape, jnp.float32)
     sigma = jnp.sqrt(parameters.sigma2).astype(dtype)
     fit = fitted(parameters, prior.coefficients(latent), prior.offset(latent), dtype)
-    drawn = fit + sigma[..., None] * normal_quantile(u).astype(dtype)
+    noise = sigma[..., None] * normal_quantile(u).astype(dtype)
+    drawn = fit + (noise if weight is None else noise / jnp.sqrt(weight).astype(dtype))
     x = jnp.where(block.observed, block.x, drawn)
     weights = repeat_rows(block.weight.astype(dtype))
     sum_x, sum_xx = ((y @ weights.T)[:, 0].astype(float) for y in (x, x * x))

@@ -50,7 +50,7 @@ def target(parameters: Parameters, block: Block) -> Target:
 
     The noise of missing entries is infinite.
     """
-    A, mean, sigma2, prior, _ = parameters
+    A, mean, sigma2, prior, *_ = parameters
     columns = [A, jnp.ones((len(A), 1))] if prior.has_offset else [A]
     A = jnp.concatenate(columns, 1)
     centred = block.x - mean[:, None]

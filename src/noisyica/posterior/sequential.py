@@ -295,6 +295,18 @@ class Guide(NamedTuple):
     trust: Array  # (guides, n) the share of the draws that each has
     steps: Ladder | None  # where laws have one part
 
+    def weighted(self, weight: Array) -> Guide:
+        """Return the guide of rows whose noise variance is divided by weights (n,).
+
+        The sites stand for laws, which do not know of the noise: they are kept, and are good where
+        they were found for weights that are nearly the same.
+        """
+        seen = Target(self.seen.G * weight, self.seen.c * weight)
+        if self.steps is None:
+            return self._replace(seen=seen)
+        sites, nowhere = Sites(*(values[0] for values in self.guides)), jnp.zeros_like(seen.c)
+        return self._replace(seen=seen, steps=ladder(seen, sites, nowhere > 0, nowhere))
+
 
 def guide(prior: Any, seen: Target) -> Guide:
     """Return what all draws for these rows share."""

@@ -61,6 +61,10 @@ class Patterns(NamedTuple):
     log_probability: Array  # (patterns,)
     given: Guide  # with a leading axis: for each pattern
 
+    def weighted(self, weight: Array) -> Patterns:
+        """Return the guides of rows whose noise variance is divided by weights (n,)."""
+        return self._replace(given=jax.vmap(lambda given: given.weighted(weight))(self.given))
+
 
 def all_enumerated(p: int) -> bool:
     """Return whether all patterns of the signs of p components are enumerated."""

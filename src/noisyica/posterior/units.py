@@ -39,9 +39,10 @@ def in_standard_units(parameters: Parameters, X: np.ndarray) -> tuple[Parameters
 def in_units(parameters: Parameters, unit: float) -> Parameters:
     """Return the parameters for x in units of ``unit``."""
     values: Any = to_numpy(parameters)
-    A, mean, sigma2, prior, _ = values
+    A, mean, sigma2, prior, _, dof = values
     # not by the square of the unit, which may be beyond the range of floating point
-    converted: Any = (A / unit, mean / unit, sigma2 / unit / unit, prior.rescaled(unit))
+    scaled = (A / unit, mean / unit, sigma2 / unit / unit, prior.rescaled(unit))
+    converted: Any = (*scaled, None, dof)
     return Parameters(*converted)
 
 

@@ -42,6 +42,7 @@ from noisyica.priors.capabilities import (
     INDEPENDENCE,
     METROPOLIS,
     MODE,
+    ROW_WEIGHTS,
     Capability,
 )
 from noisyica.priors.independent import Independent
@@ -70,6 +71,7 @@ __all__ = [
     "MODE",
     "PAPER",
     "REGISTRY",
+    "ROW_WEIGHTS",
     "TABLE",
     "TERNARY_STATES",
     "Adaptive",

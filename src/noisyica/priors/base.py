@@ -24,7 +24,7 @@ class Channel(NamedTuple):
 
     With ``beta`` of shape (p, n), the log likelihood is ``sum_n(c . beta - beta' G beta / 2)`` up
     to a constant; an offset mu on all of x replaces c by ``c - mu * c_one`` and adds ``mu * x_one -
-    mu^2 * one_one / 2``.
+    mu^2 * one_one / 2``. Where rows have a weight, all of this is multiplied by it.
     """
 
     G: Array  # (p, p)  A'A
@@ -32,6 +32,28 @@ class Channel(NamedTuple):
     c_one: Array  # (p,)    A'1
     x_one: Array  # (n,)    1'(x - mu0)
     one_one: Array  # ()      d
+    weight: Any = None  # (n,)    of the rows; None is one
+    square: Any = None  # (n,)    |x - mu0|^2, where it is wanted
+
+    def weighted(self, *values: Any) -> tuple[Any, ...]:
+        """Return the values times the rows' weights: a and b of a tilt, say."""
+        return values if self.weight is None else tuple(value * self.weight for value in values)
+
+    def raised(self, power: Any) -> Channel:
+        """Return the channel with the likelihood raised to a power."""
+        return self._replace(
+            G=power * self.G,
+            c=power * self.c,
+            c_one=power * self.c_one,
+            x_one=power * self.x_one,
+            one_one=power * self.one_one,
+        )
+
+    def misfit(self, beta: Array, offset: Array) -> Array:
+        """Return |x - mu0 - A beta - offset|^2 of each row, whatever its weight."""
+        c = self.c - self.c_one[:, None] * offset
+        fit = (beta * (self.G @ beta - 2 * c)).sum(0)
+        return jnp.maximum(self.square + fit + offset * (self.one_one * offset - 2 * self.x_one), 0)
 
 
 class Expansion(NamedTuple):
@@ -116,7 +138,12 @@ class Prior(abc.ABC):
 
     def lacks(self, methods: Sequence[str]) -> list[str]:
         """Return which of these methods the prior does not have."""
-        return [name for name in methods if not hasattr(self, name)]
+        missing = [name for name in methods if not hasattr(self, name)]
+        # what a class says of its sampler is not said of another one in a class made of it
+        if "takes_row_weights" in methods and not missing:
+            said, sampler = (_owner(type(self), name) for name in ("takes_row_weights", "gibbs"))
+            missing = [] if issubclass(said, sampler) else ["takes_row_weights"]
+        return missing
 
     def mean(self) -> float:
         """Return the mean of a coefficient under the prior."""
@@ -247,6 +274,11 @@ class Prior(abc.ABC):
                 "their names: choose another name."
             )
         REGISTRY[cls.__name__] = cls
+
+
+def _owner(cls: type, name: str) -> type:
+    """Return the class from which ``cls`` has an attribute."""
+    return next(base for base in cls.__mro__ if name in vars(base))
 
 
 REGISTRY: dict[str, type[Prior]] = {}

@@ -12,6 +12,7 @@ capability and the method.
 ``DENSITY``       the density of the coefficients
 ``INDEPENDENCE``  joint draws of the coefficients, for likelihoods and for chains that mix
 ``ENUMERATION``   exact EM and the exact likelihood
+``ROW_WEIGHTS``   Student noise
 ================  ==================================================================================
 """
 
@@ -108,4 +109,14 @@ ENUMERATION = Capability(
   None where they leave no closed form. The "means" of a prior with ``single_scale`` are the signs.
 - ``class_statistics(counts, sums)`` returns what ``statistics`` sums up to, from the number of
   coefficients in each class and their sums.
+"""
+
+ROW_WEIGHTS = Capability(
+    "sampler for rows with weights", "noise='student' (noise_dof)", ("takes_row_weights",)
+)
+"""Student noise, with which the channel has a weight for each row.
+
+- ``takes_row_weights``, an attribute, is True where ``gibbs``, and ``metropolis`` if there is one,
+  multiply what the likelihood says of a row by ``channel.weight``, unless that is None.
+  ``channel.weighted(a, b)`` does it for a tilt.
 """

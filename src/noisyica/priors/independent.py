@@ -54,6 +54,7 @@ class Independent(Prior):
     """The law; its leaves have a leading axis (p,) where they are not shared and p is known."""
     components: int | None
     """p if parameters are not shared, or 0 while p is not known; None if they are shared."""
+    takes_row_weights: ClassVar[bool] = True
     known_variance: ClassVar[float | None] = None
     """The variance of a symmetric law without parameters, which then need not be computed."""
 
@@ -142,7 +143,7 @@ class Independent(Prior):
     def gibbs(self, key: Key, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
-            b = c - row @ beta + a * beta[j]
+            a, b = channel.weighted(a, c - row @ beta + a * beta[j])
             return beta.at[j].set(lax.cond(always(j), self.law_at(j).draw, _zeros, u, a, b)), None
 
         return lax.scan(site, latent, _sites(key, self.law.n_uniforms, latent, channel))[0]
@@ -198,7 +199,7 @@ class Independent(Prior):
             law, old = self.law_at(j), beta[j]
             proposal = law.guarded()
             new = proposal.draw(u[1:], zero, jnp.zeros_like(old))
-            b = c - row @ beta + a * old
+            a, b = channel.weighted(a, c - row @ beta + a * old)
             gain = (new - old) * (b - 0.5 * a * (new + old))
             gain = gain + law.log_guard_ratio(new, proposal) - law.log_guard_ratio(old, proposal)
             return beta.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None

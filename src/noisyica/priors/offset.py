@@ -47,6 +47,7 @@ class Offset(Prior):
     """
 
     has_offset: ClassVar[bool] = True
+    takes_row_weights: ClassVar[bool] = True  # if the prior inside does, which is asked, too
     prior: Any  # a Prior, with whatever capabilities it has
     offset_scale: ArrayLike
 
@@ -155,7 +156,7 @@ class Offset(Prior):
         inner = self.prior.gibbs(keys[0], latent.inner, given_offset)
         u = uniforms(keys[1], law.n_uniforms, mu.shape, mu.dtype)
         b = self._offset_slope(channel, inner)
-        return OffsetState(inner, law.draw(u, channel.one_one, b))
+        return OffsetState(inner, law.draw(u, *channel.weighted(channel.one_one, b)))
 
     def metropolis(self, key: Key, latent: OffsetState, channel: Channel) -> OffsetState:
         keys, law, mu = split(key, 2), self.offset_law(), latent.mu
@@ -164,7 +165,8 @@ class Offset(Prior):
         v, *u = uniforms(keys[1], 1 + law.n_uniforms, mu.shape, mu.dtype)
         new = law.draw(tuple(u), jnp.zeros((), mu.dtype), jnp.zeros_like(mu))
         b = self._offset_slope(channel, inner)
-        gain = (new - mu) * (b - 0.5 * channel.one_one * (new + mu))
+        a, b = channel.weighted(channel.one_one, b)
+        gain = (new - mu) * (b - 0.5 * a * (new + mu))
         return OffsetState(inner, jnp.where(jnp.log(v) < gain, new, mu))
 
     def ascend(self, latent: OffsetState, channel: Channel) -> OffsetState:

@@ -74,6 +74,7 @@ class SingleScaleTernary(Prior):
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     single_scale: ClassVar[bool] = True
+    takes_row_weights: ClassVar[bool] = True
     # rows that share a scale are not independent: FastICA fails on them, and each of the others has
     # its range of gamma
     starts: ClassVar[tuple[str, ...]] = (
@@ -116,6 +117,10 @@ class SingleScaleTernary(Prior):
         of_sites, of_proposals = _uniforms((keys[0], jump_keys[0]), y)
         of_scales, of_acceptance = _uniforms((keys[1], jump_keys[1]), latent.s)
 
+        def half_line(quadratic: Array, linear: Array) -> Array:
+            quadratic, linear = channel.weighted(quadratic, linear)
+            return log_half_line(quadratic, linear - 1)
+
         def site(carry: Any, x: Any) -> tuple[Any, None]:
             y, quadratic, linear, active = carry
             (j, again), row, a, c_j, u = x
@@ -125,11 +130,9 @@ class SingleScaleTernary(Prior):
             some = (others > 0).astype(u.dtype)
             q0 = once(some * jnp.maximum(quadratic - old * (2 * cross + a * old), 0.0))
             l0 = once(some * (linear - old * c_j))
-            base = once(log_half_line(q0, l0 - 1) - log_odds)
-            log_up = once(log_half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j - 1) - base)
-            log_down = once(
-                log_half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j - 1) - base
-            )
+            base = once(half_line(q0, l0) - log_odds)
+            log_up = once(half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j) - base)
+            log_down = once(half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j) - base)
             y = lax.dynamic_update_index_in_dim(y, _sign(u, log_up, log_down), j, 0)
             # read back what was written, through an index that XLA cannot know to be the same: it
             # would compute all of the above again
@@ -142,7 +145,8 @@ class SingleScaleTernary(Prior):
         inputs = (indices, channel.G, jnp.diag(channel.G), c, of_sites)
         (y, *_), _ = lax.scan(site, carry, inputs)
         y, quadratic, linear = self._jump((of_proposals, of_acceptance), y, channel, log_odds)
-        return TernaryState(y, half_line_draw(of_scales, jnp.maximum(quadratic, 0.0), linear - 1))
+        quadratic, linear = channel.weighted(jnp.maximum(quadratic, 0.0), linear)
+        return TernaryState(y, half_line_draw(of_scales, quadratic, linear - 1))
 
     def _jump(
         self, uniform: tuple[Array, Array], y: Array, channel: Channel, log_odds: Array
@@ -161,7 +165,9 @@ class SingleScaleTernary(Prior):
         size = jnp.abs(beta)
         large = (size > 0.5 * size.max(0)).astype(size.dtype)
         scale = (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
-        gain = once(scale / (jnp.square(factor).sum(0)[:, None] + jnp.square(0.1 * scale) + 1e-30))
+        variance = jnp.square(factor).sum(0)[:, None]
+        variance = variance if channel.weight is None else variance / channel.weight
+        gain = once(scale / (variance + jnp.square(0.1 * scale) + 1e-30))
         up, down = (
             once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE))
             for sign in (1.0, -1.0)
@@ -171,7 +177,8 @@ class SingleScaleTernary(Prior):
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
             """Return the log of posterior over proposal, up to a constant, y'Gy and y'c."""
             quadratic, linear = self._forms(y, channel.G, channel.c)
-            posterior = log_half_line(jnp.maximum(quadratic, 0.0), linear - 1)
+            q, c = channel.weighted(jnp.maximum(quadratic, 0.0), linear)
+            posterior = log_half_line(q, c - 1)
             posterior = jnp.abs(y).sum(0) * log_odds + posterior
             proposal = jnp.where(y > 0, up, jnp.where(y < 0, down, 0.0)).sum(0)
             return posterior - proposal, quadratic, linear
@@ -196,14 +203,14 @@ class SingleScaleTernary(Prior):
             j, row, a, c_j, u = x
             old = y[j]
             new = self._ternary(u[1], guard)
-            b = c_j - s * (row @ y - a * old)
+            a, b = channel.weighted(a, c_j - s * (row @ y - a * old))
             gain = s * (new - old) * (b - 0.5 * a * s * (new + old))
             gain = gain + (jnp.abs(new) - jnp.abs(old)) * change
             return y.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
 
         u = uniforms(keys[0], 2, y.shape, y.dtype)
         y = lax.scan(site, y, (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u))[0]
-        quadratic, linear = self._forms(y, channel.G, c)
+        quadratic, linear = channel.weighted(*self._forms(y, channel.G, c))
         v = uniforms(keys[1], 2, s.shape, y.dtype)
         new = -jnp.log(v[0])
         gain = (new - s) * (linear - 0.5 * quadratic * (new + s))

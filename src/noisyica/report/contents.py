@@ -55,7 +55,7 @@ def gather(
         "layout": layout,
         "data": facts.about_data(data, sample, settings),
         "settings": facts.settings_in_groups(ica, settings),
-        "summary": facts.summary(ica, sample),
+        "summary": facts.summary(ica, data, sample),
         "history": _history(ica),
         "components": _components(ica, sample, prior, errors, room),
         "classes": by_class(data, sample),
@@ -109,6 +109,8 @@ def _history(ica: NoisyICA) -> dict[str, Any]:
         "gaussian_log_likelihood": "Log p(x | coefficients) per row",
         "column_norms": "Norms of the components",
     }
+    if "noise_dof" in history:
+        titles["noise_dof"] = "Degrees of freedom of the noise"
     titles |= {name: f"Prior: {name}" for name in history if name not in FIXED}
     return {
         "iteration": history["iteration"][kept].tolist(),

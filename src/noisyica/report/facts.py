@@ -10,9 +10,12 @@ from noisyica.data import Data
 from noisyica.engine import mixing
 from noisyica.engine.reliability import RELIABLE, share_in_words
 from noisyica.estimator import NoisyICA
+from noisyica.posterior.student import OUTLYING
 from noisyica.report import layouts
 from noisyica.report.sample import Sample
 
+NAMED = 10
+"""The maximum number of outlying rows that are named."""
 FEW = 4
 """A parameter of the prior with more values than this is shown by its range."""
 
@@ -102,7 +105,7 @@ def in_words(label: Any) -> str:
     return number(float(label)) if isinstance(label, float | np.floating) else str(label)
 
 
-def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
+def summary(ica: NoisyICA, data: Data, sample: Sample) -> list[dict[str, str]]:
     """The tiles at the top of the page, each with a label, a value and a note."""
     likelihood, error = _mean_log_likelihood(sample)
     tiles = [
@@ -115,6 +118,7 @@ def summary(ica: NoisyICA, sample: Sample) -> list[dict[str, str]]:
         ],
         ["Prior of the components", *mixing.in_words(ica)],
         _noise_tile(ica),
+        *_outlying_tiles(ica, data),
         [
             "Log likelihood per row",
             number(likelihood),
@@ -157,6 +161,20 @@ def _noise_tile(ica: NoisyICA) -> list[str]:
         else f"median of columns; from {number(deviation.min())} to {number(deviation.max())}"
     )
     return ["Noise, standard deviation", number(float(np.median(deviation))), note]
+
+
+def _outlying_tiles(ica: NoisyICA, data: Data) -> list[list[str]]:
+    """The degrees of freedom of Student noise, and the rows of least weight by their ids."""
+    if not hasattr(ica, "noise_dof_"):
+        return []
+    weights = ica.row_weights_
+    tiles = [["Degrees of freedom", number(ica.noise_dof_), "of Student noise; many are normal"]]
+    if len(weights) == len(data.X):  # the rows that were learnt from
+        least = np.argsort(weights, kind="stable")[: min((weights < OUTLYING).sum(), NAMED)]
+        named = ", ".join(f"{data.ids[i]} ({weights[i]:.2g})" for i in least)
+        note = f"weight below {OUTLYING:g}" + (f"; the least: {named}" if named else "")
+        tiles.append(["Outlying rows", f"{(weights < OUTLYING).sum():,}", note])
+    return tiles
 
 
 def _parameter_tile(name: str, parameter: np.ndarray) -> list[str]:

@@ -34,7 +34,7 @@ class Sample(NamedTuple):
     draws : array (DRAWS, m, p)
         Coefficients drawn from the posterior.
     residual : array (m, d)
-        What one draw leaves, over the standard deviation of the noise; NaN where X is NaN.
+        What one draw leaves, over the standard deviation of the row's noise; NaN where X is NaN.
     log_likelihood : array (m,)
         An estimate of log p(x).
     error : array (m,)
@@ -67,6 +67,12 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
     drawn = draws[-1]
     # If the model is true, a draw of the coefficients leaves the noise; posterior means leave less.
     left = X - model.mean - offsets(model, X, drawn, seed)[:, None] - drawn @ model.mixing.T
+    left = left / np.sqrt(model.noise_variance)
+    if model.noise_dof is not None:
+        # so do weights that are drawn with them, if what is left is multiplied by their roots
+        count, q = (~np.isnan(left)).sum(1), np.nansum(np.square(left), 1)
+        draws_of_one = np.random.default_rng(seed).gamma(0.5 * (model.noise_dof + count))
+        left = left * np.sqrt(draws_of_one / (0.5 * (model.noise_dof + q)))[:, None]
     value, error = model.log_likelihood(X, n_particles=PARTICLES, return_std=True)
     return Sample(
         rows,
@@ -74,7 +80,7 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
         beta,
         offsets(model, X, beta),
         draws,
-        left / np.sqrt(model.noise_variance),
+        left,
         value,
         error,
     )

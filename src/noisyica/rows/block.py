@@ -28,6 +28,7 @@ class Block(NamedTuple):
     sum_xx: Array  # (d,)  weighted sum of the squares of their entries, in float64
     observed: Any  # (d, n) booleans, where entries are missing; None where none is
     first: Array  # ()  the number of the block's first row
+    squares: Any = None  # (n,)  the sums of the squares of the rows' entries, where they are wanted
 
 
 def block_rows() -> int:

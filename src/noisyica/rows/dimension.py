@@ -28,16 +28,20 @@ class Dimension(NamedTuple):
     """The number with noise of each column's own, where that is smaller and fits much better."""
 
 
-def dimension(rows: Rows, all_rows: np.ndarray | None, missing: bool, own_noise: bool) -> Dimension:
+def dimension(
+    rows: Rows, all_rows: np.ndarray | None, missing: bool, own_noise: bool, outlying: bool
+) -> Dimension:
     """Return the number of principal variances of rows above what noise alone would give.
 
     ``all_rows`` are all rows where these are few, with missing entries filled in. With noise of
     each column's own (``own_noise``) this is also done with columns divided by their root mean
-    square.
+    square. Where rows may be ``outlying``, none counts for more than half of the others do.
     """
-    if all_rows is None and (missing or rows.d > starts.MAX_COLUMNS):
+    if all_rows is None and (missing or outlying or rows.d > starts.MAX_COLUMNS):
         numbers = np.random.RandomState(0).choice(rows.n, starts.MAX_ROWS, replace=False)
         all_rows = starts.fill(rows.chosen(numbers))
+    if outlying and all_rows is not None:
+        all_rows = _shortened(all_rows)
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         if all_rows is None:
             covariance, n = starts.covariance(rows), rows.n
@@ -61,6 +65,16 @@ def dimension(rows: Rows, all_rows: np.ndarray | None, missing: bool, own_noise:
         S = covariance[np.ix_(varies, varies)]
         gain = bic_of_equal_noise(S, n, p) - min(bic_of_own_noise(S, n, k) for k in (0, q))
         return Dimension(p, q if gain > EVIDENCE else None)
+
+
+def _shortened(X: np.ndarray) -> np.ndarray:
+    """Return the rows, those that are longer than the median made as long as it.
+
+    Rows of noise that is heavy-tailed, but points in all directions alike, then have principal
+    variances like those of normal noise.
+    """
+    squares = np.square(X).sum(1)
+    return X * np.sqrt(np.minimum(1.0, np.median(squares) / np.maximum(squares, 1e-300)))[:, None]
 
 
 def _variances(covariance: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from noisyica.engine.expansion import LEAST_STEP, Move, location_step, newton_ro
 from noisyica.engine.state import (
     IMPUTATION,
     SWEEPS,
+    WEIGHTS,
     Broadcast,
     Chain,
     Constants,
@@ -26,7 +27,8 @@ from noisyica.engine.state import (
 )
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import channel, impute
-from noisyica.priors import EXPANSION, METROPOLIS, Prior
+from noisyica.posterior.student import RowWeights, draw_weights, misfit, observed_entries
+from noisyica.priors import EXPANSION, METROPOLIS, Channel, Prior
 from noisyica.rows.block import Block
 
 Array = jax.Array
@@ -53,16 +55,35 @@ class StochasticEM(Algorithm):
         prior: Any = cast(sent.parameters.prior, plan.dtype)
         draw = prior.metropolis if self.sampler == "metropolis" else prior.gibbs
         rows = chain.fill(block)
-        seen = channel(sent.parameters, rows.x)
+        seen = channel(sent.parameters, rows.x, block.squares)._replace(weight=chain.weight)
         latent = draw(sent.row_keys(block, SWEEPS, sweep), chain.latent, seen)
+        own = None
+        if chain.weight is not None:
+            own = self._weights(sent, block, latent, seen, sweep)
+            share = jnp.asarray(sent.share, plan.dtype)
+            mean = chain.mean_weight + share * (own.mean - chain.mean_weight)
+            chain = chain._replace(weight=own.draw, mean_weight=mean)
         if chain.x is not None:
             keys = sent.row_keys(block, IMPUTATION, sweep)
-            rows = impute(keys, sent.parameters, latent, block)
+            rows = impute(keys, sent.parameters, latent, block, chain.weight)
             chain = chain._replace(x=rows.x)
-        totals = Totals(block.weight.sum(dtype=float), collect(prior, latent, rows))
+        statistics = collect(prior, latent, rows, own, plan.diagonal)
+        totals = Totals(block.weight.sum(dtype=float), statistics)
         if EXPANSION.of(prior):
             totals = totals._replace(expansion=self._expansion(prior, sent, latent, block))
         return chain._replace(latent=latent), totals
+
+    @staticmethod
+    def _weights(
+        sent: Broadcast, block: Block, latent: Any, seen: Channel, sweep: Any
+    ) -> RowWeights:
+        """Draw the rows' weights (Student noise), before their missing entries are drawn anew."""
+        parameters = sent.parameters
+        prior = parameters.prior
+        beta, offset = prior.coefficients(latent), prior.offset(latent)
+        q = misfit(parameters, beta, offset, seen, block)
+        keys, count = sent.row_keys(block, WEIGHTS, sweep), observed_entries(block)
+        return draw_weights(keys, parameters.dof, count, q, seen.weight)
 
     def _expansion(self, prior: Any, sent: Broadcast, latent: Any, block: Block) -> Any:
         """Return the sums that the move needs, or zeros in iterations without a move.
@@ -109,6 +130,8 @@ class StochasticEM(Algorithm):
             if plan.mixing is None or plan.mixing.smooth:
                 rotation = jnp.maximum(rotation, prior.rotation_trust * jnp.minimum(step, 0.4))
         squares = jnp.diag(statistics.bb)
+        if statistics.weights is not None:
+            squares = squares / statistics.weights.total
         W = newton_rotation(expansion, pull, squares, step, rotation, curvature)
         if prior.single_scale:  # signs cannot turn: all coefficients of a row move with its scale
             W = jnp.diag(W).mean() * jnp.eye(p)
