@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.typing import ArrayLike
 
 from noisyica._jax.arrays import floating
@@ -36,8 +35,7 @@ class NormalScales(Law):
     laws that fall off from 0 it comes close to.
 
     The scale of a coefficient is that of its column of A, but moving all weights along the grid is
-    a change of scale, too. So the weights are learnt under a constraint, sum_k w_k s_k^2 log s_k =
-    0: the mean of log s is 0 if each class counts for its share of the variance (:func:`gauged`).
+    a change of scale, too. :meth:`off_centre` says how far the law is from the centre of its grid.
 
     Parameters
     ----------
@@ -81,8 +79,8 @@ class NormalScales(Law):
 
     @property
     def n_parameters(self) -> int:
-        # weights sum to one, and the constraint takes one more
-        return max(len(self.scales) - 1 - (_gauge(self.scales) is not None), 0)
+        # weights sum to one, and moving them along the grid is a change of the column of A
+        return max(len(self.scales) - 2, 0)
 
     def parts(self) -> list[tuple[ArrayLike, Law]]:
         weights: Any = self.weights
@@ -184,19 +182,30 @@ class NormalScales(Law):
         on = (t != 0).astype(t.dtype) if self._has_atom else jnp.ones_like(t)
         return t * self.score(t), on
 
+    def off_centre(self, t: Array) -> tuple[Array, Array]:
+        """Terms of each value whose sums' ratio is the mean of log s.
+
+        Each class counts for its share of the variance: so it does not matter whether values that
+        are nearly 0 are called 0 or small, which noise may hide. The mean of log s is 0 of a law
+        that is normal where it is not 0, and it changes by log c where all scales change by c.
+        """
+        _, shares = self._given_value(t)
+        pairs = [(x * s**2, float(np.log(s))) for x, s in zip(shares, self.scales, strict=True) if s]
+        return add(x * log for x, log in pairs), add(x for x, _ in pairs)
+
     def statistics(self, t: Array) -> Any:
         return tuple(self._given_value(t)[1])
 
     def mstep(self, statistics: Any) -> NormalScales:
         counts = jnp.stack(statistics, -1)
-        return self._with(gauged(counts + weak_counts(counts, self.scales), self.scales))
+        return self._with(_shares(counts + weak_counts(counts, self.scales)))
 
     def mstep_of_each(self, statistics: Any) -> NormalScales:
         """The laws of several components, their weights drawn towards each other."""
         counts = jnp.stack(statistics, -1)
         drawn = counts.sum(-1, keepdims=True) * weights_together(counts)
         drawn = drawn + weak_counts(counts.sum(0), self.scales) / len(counts)
-        return self._with(gauged(drawn, self.scales))
+        return self._with(_shares(drawn))
 
     def guarded(self) -> NormalScales:
         return self._with(keep_inside(jnp.asarray(self.weights), 0.02))
@@ -205,14 +214,9 @@ class NormalScales(Law):
         return self.log_density(t) - guarded.log_density(t)
 
 
-def _gauge(scales: Sequence[float]) -> np.ndarray | None:
-    """Return s^2 log s of each scale (K,), or None where not both signs are among them.
-
-    Then no weights inside have a mean of 0, and there is no constraint.
-    """
-    s = np.asarray(scales, float)
-    values = s**2 * np.log(np.where(s > 0, s, 1.0))
-    return values if values.min() < 0 < values.max() else None
+def _shares(counts: Array) -> Array:
+    """Return counts (..., K) divided by their sum."""
+    return counts / counts.sum(-1, keepdims=True)
 
 
 def weak_counts(counts: Array, scales: Sequence[float]) -> Array:
@@ -242,43 +246,3 @@ def _kernel(scales: Sequence[float]) -> np.ndarray:
     kernel = 0.25 * near
     return np.asarray(kernel + np.diag(1 - kernel.sum(1)))
 
-
-def gauged(counts: Array, scales: Sequence[float]) -> Array:
-    """Return the weights (..., K) of greatest likelihood for which sum_k w_k s_k^2 log s_k = 0.
-
-    ``counts`` (..., K) are the numbers of values in each class, none of them 0.
-
-    With l = s^2 log s the maximum of sum_k N_k log w_k is at w_k = N_k / (N (1 + x l_k)), where x
-    solves sum_k N_k l_k / (1 + x l_k) = 0, as for empirical likelihood (Owen, 1988). The left side
-    falls with x from infinity to minus infinity between the poles next to 0.
-
-    Why s^2 log s: of all scales c s of the same law one has to be chosen, and sum_k w_k s_k^2 log(c
-    s_k) = 0 has one solution c. Values that are nearly 0 do not count, so that it does not matter
-    whether they are called 0 or small, which noise may hide. (With s log s, a narrow class that
-    takes part of the noise held the scale of rare sources, and the columns of A ended four times
-    too short.) A law that is normal where it is not 0 has the scale 1.
-    """
-    shares = counts / counts.sum(-1, keepdims=True)
-    values = _gauge(scales)
-    if values is None:
-        return shares
-    low, high = -1 / values.max(), -1 / values.min()
-
-    def excess(x: Array) -> Array:
-        return (shares * values / (1 + x * values)).sum(-1, keepdims=True)
-
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        left, right = ends
-        middle = 0.5 * (left + right)
-        above = excess(middle) > 0
-        return jnp.where(above, middle, left), jnp.where(above, right, middle)
-
-    nothing = jnp.zeros_like(shares[..., :1])
-    left, right = lax.fori_loop(0, 60, halve, (nothing + low, nothing + high))
-    x = lax.stop_gradient(0.5 * (left + right))
-    # one step of Newton, which also gives the derivative of the solution
-    x = x + excess(x) / jnp.square(values / (1 + x * values) * jnp.sqrt(shares)).sum(
-        -1, keepdims=True
-    )
-    weights = shares / (1 + x * values)
-    return weights / weights.sum(-1, keepdims=True)

@@ -10,7 +10,6 @@ import numpy as np
 from jax import lax
 
 from noisyica.laws import Law, NormalScales
-from noisyica.laws.normal_scales import gauged
 from noisyica.laws.together import together
 from noisyica.priors.base import Expansion, as_pytree
 from noisyica.priors.independent import Independent
@@ -35,8 +34,8 @@ class RotationSums(NamedTuple):
     scores: Array  # (p,)  psi(beta)
     squares: Array  # (p,)  psi(beta)^2
     values: Array  # (p,)  beta
-    scale: Array  # (p,)  beta times the law's own score, of those that are on
-    on: Array  # (p,)  the number of those that are on
+    logs: Array  # (p,)  log s of the classes, of which each counts for its variance
+    variance: Array  # (p,)  of the classes
 
 
 @as_pytree("law", "pooling", static="components")
@@ -71,8 +70,7 @@ class Adaptive(Independent):
 
     def __init__(self, scales: Any = SCALES, shared: bool = False) -> None:
         weights = np.interp(scales, SCALES, FIRST)
-        weights = np.asarray(gauged(jnp.asarray(weights), scales), float)
-        super().__init__(NormalScales(scales, weights), shared)
+        super().__init__(NormalScales(scales, weights / weights.sum()), shared)
         self.pooling = np.zeros(())
 
     def _with(self, law: Law, components: int | None) -> Adaptive:
@@ -158,7 +156,7 @@ class Adaptive(Independent):
     def expansion(self, latent: Array, weight: Array) -> Any:
         if self.smooth:
             return super().expansion(latent, weight)
-        scale, on = (terms @ weight for terms in self.law_of_rows().scale_statistics(latent))
+        logs, variance = (terms @ weight for terms in self.law_of_rows().off_centre(latent))
         score = self._rotation_score(latent)
         weighted = score * weight
         return RotationSums(
@@ -167,8 +165,8 @@ class Adaptive(Independent):
             scores=weighted.sum(-1),
             squares=(weighted * score).sum(-1),
             values=latent @ weight,
-            scale=scale,
-            on=on,
+            logs=logs,
+            variance=variance,
         )
 
     def expansion_from_sums(self, sums: Any) -> Expansion:
@@ -176,13 +174,15 @@ class Adaptive(Independent):
             return super().expansion_from_sums(sums)
         # a location is not a dependence
         centred = sums.products - jnp.outer(sums.scores, sums.values) / sums.weight
-        of_scale = sums.weight * sums.scale / jnp.maximum(sums.on, 1e-12)
-        diagonal = jnp.eye(len(sums.on), dtype=bool)
+        # weights learn any scale by moving along the grid: so the move of the scale is free to
+        # bring the law back to its centre, which changes nothing else
+        of_scale = sums.weight * (1 + sums.logs / jnp.maximum(sums.variance, 1e-12))
+        diagonal = jnp.eye(len(sums.scores), dtype=bool)
         return Expansion(
             products=jnp.where(diagonal, of_scale, centred),
             squares=sums.squares,
-            rows=jnp.full_like(sums.on, sums.weight),
-            scores=jnp.zeros_like(sums.on),
+            rows=jnp.full_like(sums.scores, sums.weight),
+            scores=jnp.zeros_like(sums.scores),
         )
 
 
