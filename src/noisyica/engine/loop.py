@@ -104,7 +104,7 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
         statistics = rotate(statistics, move.W)
         statistics = shift(statistics, move.shift) if shifts else statistics
     learnt = mstep(statistics, parameters, plan, constants)
-    if prior.smooth and algorithm.stochastic:
+    if prior.learns_late and algorithm.stochastic:
         # let A turn first: fitted to mixtures of components, a law looks normal
         early = t < constants.schedule.burn_in / 4
         learnt = learnt._replace(prior=choose(early, prior, learnt.prior))

@@ -22,9 +22,13 @@ from noisyica.laws.together import weights_together
 
 Array = jax.Array
 
-SMOOTH, NORMAL, PSEUDO = 20.0, 10.0, 0.2
-"""How many values, of all components together, the parts of a weak prior of the weights count for:
-one makes weights of neighbouring scales alike, one is normal, and one keeps them off 0."""
+SMOOTH, NORMAL, COST, PSEUDO = 10.0, 10.0, 3.0, 0.2
+"""How many values, of all components together, a weak prior of the weights counts for.
+
+``SMOOTH`` make weights of neighbouring scales alike, ``NORMAL`` are normal, ``COST`` is what each
+narrow class costs, and ``PSEUDO`` keep weights off 0."""
+NARROW = 0.4
+"""The scale below which a class is narrow, the atom included."""
 
 
 @law("scales")
@@ -198,14 +202,13 @@ class NormalScales(Law):
 
     def mstep(self, statistics: Any) -> NormalScales:
         counts = jnp.stack(statistics, -1)
-        return self._with(_shares(counts + weak_counts(counts, self.scales)))
+        return self._with(weights_of(counts[None], self.scales)[0])
 
     def mstep_of_each(self, statistics: Any) -> NormalScales:
         """The laws of several components, their weights drawn towards each other."""
         counts = jnp.stack(statistics, -1)
         drawn = counts.sum(-1, keepdims=True) * weights_together(counts)
-        drawn = drawn + weak_counts(counts.sum(0), self.scales) / len(counts)
-        return self._with(_shares(drawn))
+        return self._with(weights_of(drawn, self.scales))
 
     def guarded(self) -> NormalScales:
         return self._with(keep_inside(jnp.asarray(self.weights), 0.02))
@@ -214,27 +217,26 @@ class NormalScales(Law):
         return self.log_density(t) - guarded.log_density(t)
 
 
-def _shares(counts: Array) -> Array:
-    """Return counts (..., K) divided by their sum."""
-    return counts / counts.sum(-1, keepdims=True)
+def weights_of(counts: Array, scales: Sequence[float]) -> Array:
+    """Return the weights (p, K) of p components from their counts (p, K), under a weak prior.
 
-
-def weak_counts(counts: Array, scales: Sequence[float]) -> Array:
-    """Return what a weak prior adds to the counts (K,) of all components' values.
-
-    ``SMOOTH`` values are those of the components with half of each scale exchanged for its
-    neighbours: weights of neighbouring scales are hard to tell apart, and of few rows they would be
-    rough. ``NORMAL`` values have the scale next to 1, since what few rows show of zeros and of
-    tails is in part chance, to which the components turn. ``PSEUDO`` values are there for all
-    classes, since one of weight 0 could never come back; scales above 1 have fewer of these, such
-    that each adds the same to the variance.
+    Where few rows are known, its parts, divided between the components, keep from the law what rows
+    show by chance, and what the components turn to. ``SMOOTH`` values are those of all components
+    with half of each scale exchanged for its neighbours, since weights of neighbouring scales are
+    hard to tell apart. ``NORMAL`` values have the scale next to 1. Narrow classes lose ``COST``
+    values each, about half the logarithm of the number of values, as a parameter costs by BIC: a
+    few values next to 0 are no sign of a peak there. ``PSEUDO`` values are there for all classes,
+    since one of weight 0 could never come back; scales above 1 have fewer of these, such that each
+    adds the same to the variance.
     """
     s = np.asarray(scales, float)
     share = np.minimum(1.0, 1 / np.square(np.maximum(s, 1.0)))
-    fixed = PSEUDO * share / share.sum()
-    fixed[np.abs(np.log(np.maximum(s, 1e-9))).argmin()] += NORMAL
-    total = jnp.maximum(counts.sum(), 1e-9)
-    return SMOOTH * (counts @ _kernel(scales)) / total + fixed
+    added = PSEUDO * share / share.sum() + NORMAL * (np.arange(len(s)) == np.abs(s - 1).argmin())
+    common = counts.sum(0)
+    smooth = SMOOTH * (common @ _kernel(scales)) / jnp.maximum(common.sum(), 1e-9)
+    kept = jnp.maximum(counts - np.where(s < NARROW, COST, 0.0) / len(counts), 0.0)
+    found = kept + (smooth + added) / len(counts)
+    return found / found.sum(-1, keepdims=True)
 
 
 def _kernel(scales: Sequence[float]) -> np.ndarray:
@@ -245,4 +247,3 @@ def _kernel(scales: Sequence[float]) -> np.ndarray:
         near[0] = near[:, 0] = False
     kernel = 0.25 * near
     return np.asarray(kernel + np.diag(1 - kernel.sum(1)))
-

@@ -34,6 +34,8 @@ class RotationSums(NamedTuple):
     scores: Array  # (p,)  psi(beta)
     squares: Array  # (p,)  psi(beta)^2
     values: Array  # (p,)  beta
+    scale: Array  # (p,)  beta times the law's own score, of those that are on
+    on: Array  # (p,)  the number of those that are on
     logs: Array  # (p,)  log s of the classes, of which each counts for its variance
     variance: Array  # (p,)  of the classes
 
@@ -125,6 +127,10 @@ class Adaptive(Independent):
             new.pooling = lax.stop_gradient(share)
         return new
 
+    @property
+    def learns_late(self) -> bool:
+        return True
+
     def _rotation_score(self, beta: Array) -> Array:
         """Return the score that rotations follow while burn-in lasts.
 
@@ -156,7 +162,9 @@ class Adaptive(Independent):
     def expansion(self, latent: Array, weight: Array) -> Any:
         if self.smooth:
             return super().expansion(latent, weight)
-        logs, variance = (terms @ weight for terms in self.law_of_rows().off_centre(latent))
+        law: Any = self.law_of_rows()
+        terms = (*law.scale_statistics(latent), *law.off_centre(latent))
+        scale, on, logs, variance = (values @ weight for values in terms)
         score = self._rotation_score(latent)
         weighted = score * weight
         return RotationSums(
@@ -165,6 +173,8 @@ class Adaptive(Independent):
             scores=weighted.sum(-1),
             squares=(weighted * score).sum(-1),
             values=latent @ weight,
+            scale=scale,
+            on=on,
             logs=logs,
             variance=variance,
         )
@@ -174,9 +184,12 @@ class Adaptive(Independent):
             return super().expansion_from_sums(sums)
         # a location is not a dependence
         centred = sums.products - jnp.outer(sums.scores, sums.values) / sums.weight
-        # weights learn any scale by moving along the grid: so the move of the scale is free to
-        # bring the law back to its centre, which changes nothing else
-        of_scale = sums.weight * (1 + sums.logs / jnp.maximum(sums.variance, 1e-12))
+        # Weights learn any scale by moving along the grid. So the scales of A are free to bring the
+        # laws back to the centre: one law where weights are common, each one where they are not.
+        off_centre = sums.logs / jnp.maximum(sums.variance, 1e-12)
+        common = self.pooling if self.components else 1.0
+        off_centre = common * off_centre.mean() + (1 - common) * off_centre
+        of_scale = sums.weight * (sums.scale / jnp.maximum(sums.on, 1e-12) + off_centre)
         diagonal = jnp.eye(len(sums.scores), dtype=bool)
         return Expansion(
             products=jnp.where(diagonal, of_scale, centred),

@@ -154,6 +154,11 @@ class Prior(abc.ABC):
         """Whether the law of a coefficient is symmetric, so that its sign may be changed."""
         return True
 
+    @property
+    def learns_late(self) -> bool:
+        """Whether its parameters are held at first, while A turns."""
+        return self.smooth
+
     def scale_information(self, p: int) -> np.ndarray:
         """Return the information of a row on the logarithms of p components' scales, (p,).
 

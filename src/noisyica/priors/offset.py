@@ -115,6 +115,10 @@ class Offset(Prior):
         return self.prior.smooth
 
     @property
+    def learns_late(self) -> bool:
+        return self.prior.learns_late
+
+    @property
     def rotation_trust(self) -> ArrayLike:  # type: ignore[override]
         return self.prior.rotation_trust
 
