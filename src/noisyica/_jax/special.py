@@ -70,30 +70,46 @@ def _divide(x: jax.Array, y: jax.Array) -> jax.Array:
     return once(jnp.where(y > 0, x * (1 / jnp.where(y > 0, y, 1.0)), 0.0))
 
 
-def log_half_line(a: jax.Array, c: jax.Array) -> jax.Array:
-    """Return log I(a, c), which is infinite where the integral diverges (a = 0 and c >= 0)."""
+def _below(a: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return what all answers share: sqrt(a), q sqrt(a) + |c|, and tau.
+
+    They are written alike everywhere, so that a kernel with several answers computes them once.
+    """
     root = jnp.sqrt(a)
     scale = once(Q * root + jnp.abs(c))
-    log_lower = once(_polynomial(_divide(Q * root, scale)) - jnp.log(scale))  # log I(a, -|c|)
-    z = _divide(jnp.abs(c), root)
-    # I(a, c) = sqrt(2 pi / a) exp(z^2 / 2) - I(a, -c)
+    return root, scale, _divide(Q * root, scale)
+
+
+def _beyond(z: jax.Array, tau: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return phi(z), the normal density, and P(normal > |z|), where tau = q / (q + |z|).
+
+    P(normal > |z|) = phi(z) sqrt(a) I(a, -|c|), and sqrt(a) / (q sqrt(a) + |c|) = tau / q.
+    """
+    density = once(jnp.exp(-0.5 * (z * z + LOG_2PI)))
+    return density, once(density * tau * (1 / Q) * jnp.exp(_polynomial(tau)))
+
+
+def log_half_line(a: jax.Array, c: jax.Array) -> jax.Array:
+    """Return log I(a, c), which is infinite where the integral diverges (a = 0 and c >= 0)."""
+    root, scale, tau = _below(a, c)
+    z = _divide(c, root)
+    log_lower = _polynomial(tau) - jnp.log(scale)  # log I(a, -|c|)
+    # I(a, c) = sqrt(2 pi / a) exp(z^2 / 2) P(normal < z)
     log_whole = once(0.5 * (z * z + LOG_2PI) - jnp.log(root))
-    log_upper = log_whole + jnp.log1p(-jnp.exp(jnp.minimum(log_lower - log_whole, -LOG_2)))
+    log_upper = log_whole + jnp.log(1 - jnp.minimum(_beyond(z, tau)[1], 0.5))
     return once(jnp.where(c > 0, log_upper, log_lower))
 
 
 def half_line_moments(a: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the mean and variance of the density proportional to exp(-a t^2 / 2 + c t), t > 0."""
-    root = jnp.sqrt(a)
-    scale = once(Q * root + jnp.abs(c))
-    tau, inverse = _divide(Q * root, scale), _divide(jnp.ones_like(scale), scale)
+    root, scale, tau = _below(a, c)
+    inverse = _divide(jnp.ones_like(scale), scale)
     first = tau * _polynomial(tau, 1)
     second = tau * tau * _polynomial(tau, 2)
     mean_lower, variance_lower = (1 + first) * inverse, (1 + 2 * first + second) * inverse * inverse
     z, width = _divide(c, root), _divide(jnp.ones_like(root), root)
-    # phi(z) / Phi(z): the normal probability beyond z > 0 is phi(z) sqrt(a) I(a, -c)
-    phi = once(jnp.exp(-0.5 * (z * z + LOG_2PI)))
-    hazard = once(phi / (1 - phi * root * inverse * jnp.exp(_polynomial(tau))))
+    density, beyond = _beyond(z, tau)
+    hazard = once(density / (1 - beyond))  # phi(z) / P(normal < z), for z > 0
     mean_upper = (z + hazard) * width
     variance_upper = (1 - hazard * (z + hazard)) * width * width
     return jnp.where(c > 0, mean_upper, mean_lower), jnp.where(
@@ -103,23 +119,23 @@ def half_line_moments(a: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]
 
 def half_line_draw(u: jax.Array, a: jax.Array, c: jax.Array) -> jax.Array:
     """Return the draw whose survival function is ``u``: P(t > draw) = u."""
-    root = jnp.sqrt(a)
+    root, scale, tau = _below(a, c)
     z = _divide(c, root)
     inside = once(c - _TAIL * root) > 0
-    z_in = once(jnp.where(inside, z, 0.0))
-    shortfall = normal_quantile(once(u * jax.scipy.special.ndtr(z_in)))
-    bulk = _divide(jnp.maximum(z_in - shortfall, 0.0), root)
+    beyond = _beyond(z, tau)[1]
+    below = once(jnp.where(inside, jnp.where(c > 0, 1 - beyond, beyond), 0.5))  # P(normal < z)
+    bulk = _divide(jnp.maximum(z - normal_quantile(once(u * below)), 0.0), root)
     # Far in the tail, solve -log survival(t) = -log u by Newton's method, from the root of the
     # equation without its slow term.
-    size = once(jnp.where(inside, -_TAIL * root + 1.0, -c))
-    target = -jnp.log(u)
+    size, target = jnp.abs(c), -jnp.log(u)
     t = ratio(2 * target, size + jnp.sqrt(size * size + 2 * a * target))
-    scale = once(Q * root + size)
-    start = _polynomial(once(Q * root * (1 / scale)))
+    start = _polynomial(tau)
     for _ in range(2):
         slope = 1 / (scale + a * t)
         end = once(_polynomial(once(Q * root * slope)))
-        excess = size * t + 0.5 * a * t * t + start - end + jnp.log1p(a * t * (1 / scale)) - target
+        excess = (
+            size * t + 0.5 * a * t * t + start - end + jnp.log(1 + a * t * (1 / scale)) - target
+        )
         t = once(t - excess * jnp.exp(end) * slope)
     return jnp.where(inside, bulk, t)
 

@@ -55,6 +55,8 @@ FEW_COEFFICIENTS = 2048
 """The number of coefficients up to which code is compiled fast rather than to run fast.
 
 With so few of them, compiling takes longer than learning."""
+FEW_ENTRIES = 4096
+"""The same for the entries of A, where they are drawn by a law."""
 
 
 def step(
@@ -84,8 +86,11 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
     algorithm, t, parameters = plan.algorithm, state.t, state.parameters
     prior, old, new = parameters.prior, state.statistics, averages.statistics
     size = algorithm.step_size(t, constants.schedule)
-    move = algorithm.move(plan, constants, state, averages, size)
-    move = choose(algorithm.moves(t), move, no_move(len(new.b)))
+    move = lax.cond(
+        algorithm.moves(t),
+        lambda: algorithm.move(plan, constants, state, averages, size),
+        lambda: no_move(len(new.b)),
+    )
     shifts = algorithm.shifts(plan, prior)
     # Where A is hidden it is drawn from this iteration's statistics, which move first. The average
     # of E[A] over iterations is not turned by a single move, but the mean is solved from the
@@ -210,7 +215,7 @@ def learn(
     between two chunks is KeyboardInterrupt raised.
     """
     groups = grouped(begun, key)
-    length, fast_compile = _chunk(blocks, begun, constants.schedule)
+    length, fast_compile = _chunk(blocks, begun, plan, constants.schedule)
     compiled = (advance_together if groups[0].count > 1 else advance).compiled(fast_compile)
     done, count = int(begun[0].state.t), len(begun)
     del begun  # their chains are as large as the rows have coefficients
@@ -235,14 +240,15 @@ def learn(
         yield [run for group in groups for run in group.runs()][:count]
 
 
-def _chunk(blocks: Block, begun: list[Run], schedule: Schedule) -> tuple[int, bool]:
+def _chunk(blocks: Block, begun: list[Run], plan: Plan, schedule: Schedule) -> tuple[int, bool]:
     """Return the number of iterations per chunk, and whether to compile fast, not to run fast."""
     count, d, size = blocks.x.shape
     p, prior = begun[0].state.parameters.A.shape[1], begun[0].state.parameters.prior
     rows = count * size * max(schedule.draws) * len(begun)
     work = rows * (d + COST_OF_A_DRAW) * (p + 1)
-    few = count * size * p <= FEW_COEFFICIENTS
-    return int(np.clip(WORK_PER_CHUNK / work, 5, 50)), prior.compiles_fast or few
+    few = prior.compiles_fast or count * size * p <= FEW_COEFFICIENTS
+    few_entries = plan.mixing is None or plan.mixing.compiles_fast or d * p <= FEW_ENTRIES
+    return int(np.clip(WORK_PER_CHUNK / work, 5, 50)), few and few_entries
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -30,6 +30,8 @@ class MixingPrior(abc.ABC):
     """Whether :meth:`pull` is the gradient of the prior's own log density."""
     normal: ClassVar[bool] = False
     """Whether entries are normal, so that the columns of A hardly tell rotations apart."""
+    compiles_fast: ClassVar[bool] = True
+    """Whether code that is compiled fast draws A as fast (:class:`noisyica._jax.compiling`)."""
     starts: ClassVar[tuple[str, ...]] = ()
     """Further starts of :mod:`noisyica.rows.starts` that suit this prior."""
 

@@ -39,6 +39,7 @@ class ColumnsByLaw(MixingPrior):
     The parameters are an :class:`noisyica.priors.Independent` for the p columns.
     """
 
+    compiles_fast = False
     smooth: bool = False  # type: ignore[misc]
     """Whether the law has a score that columns may be rotated by."""
 
@@ -101,7 +102,7 @@ def draw_columns(
     The entries have the law ``prior``. Moments are those of each entry given the others.
     """
     regression = equations(statistics, parameters.prior, free_mean)
-    noise = jnp.broadcast_to(parameters.sigma2, regression.total.shape)
+    noise = parameters.sigma2
     A, (mean, variance, on) = _sweep(key, parameters, prior, regression, count / noise)
     left = residual(A, regression) + free_mean * noise / count
     square = jnp.square(mean) + variance
