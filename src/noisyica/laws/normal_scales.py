@@ -194,7 +194,9 @@ class NormalScales(Law):
         that is normal where it is not 0, and it changes by log c where all scales change by c.
         """
         _, shares = self._given_value(t)
-        pairs = [(x * s**2, float(np.log(s))) for x, s in zip(shares, self.scales, strict=True) if s]
+        pairs = [
+            (x * s**2, float(np.log(s))) for x, s in zip(shares, self.scales, strict=True) if s
+        ]
         return add(x * log for x, log in pairs), add(x for x, _ in pairs)
 
     def statistics(self, t: Array) -> Any:
