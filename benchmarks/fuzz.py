@@ -30,7 +30,7 @@ COMPILED = {
     "algorithm": ("saem", "saem", "saem", "mcem", "em", "fam-em", "sem"),
     "sampler": ("gibbs", "gibbs", "gibbs", "metropolis"),
     "mean": ("free", "free", "zero", "shift", "offset"),
-    "noise": ("isotropic", "diagonal"),
+    "noise": ("isotropic", "diagonal", "student", "auto"),
     "mixing_prior": ("normal", None),
     "dtype": ("float32", "float32", "float64"),
     "boundaries": (False, False, False, True),

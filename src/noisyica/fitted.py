@@ -14,6 +14,7 @@ from noisyica.arguments import RandomState
 from noisyica.data import storage
 from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
+from noisyica.engine.findings import describe
 from noisyica.model import Model
 from noisyica.posterior.standard_errors import StandardErrors, standard_errors
 from noisyica.posterior.units import in_standard_units
@@ -228,6 +229,22 @@ class Fitted:
         """
         likelihood = self.score_samples(X)
         return -2 * float(likelihood.sum()) + np.log(len(likelihood)) * self.n_parameters_
+
+    def describe(self) -> dict[str, str]:
+        """Return in words what the fit has found of the coefficients, the noise, the components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from noisyica import NoisyICA
+        >>> rng = np.random.default_rng(0)
+        >>> B = rng.normal(size=(300, 2)) * (rng.random((300, 2)) < 0.3)
+        >>> X = B @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(300, 8))
+        >>> ica = NoisyICA(2, max_iter=100, random_state=0, verbose=False).fit(X)
+        >>> ica.describe()["noise"]
+        'the same in all columns, normal'
+        """
+        return describe(self)
 
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None

@@ -122,6 +122,7 @@ def summary(estimator: NoisyICA) -> dict[str, str]:
         "noise variance": f"{np.mean(estimator.noise_variance_):.4g}",
         **_outlying(estimator),
         "iterations": f"{estimator.n_iter_} ({converged})",
+        "found": "; ".join(f"{part} {words}" for part, words in estimator.describe().items()),
     }
 
 

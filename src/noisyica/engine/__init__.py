@@ -24,6 +24,7 @@ parameters.
 ``checkpoint``    a file from which an interrupted run goes on
 ``doubts``        what a user should know of a fit that its numbers do not say
 ``outcome``       what a fit leaves: the fitted attributes and the history
+``findings``      what a fit has found, in words
 ``saving``        a fitted estimator as plain arrays and text
 ================  ==================================================================================
 """

@@ -110,6 +110,7 @@ def summary(ica: NoisyICA, data: Data, sample: Sample) -> list[dict[str, str]]:
     likelihood, error = _mean_log_likelihood(sample)
     tiles = [
         ["Components", str(len(ica.components_)), ica.prior_.label],
+        ["Coefficients", *_first_word(ica.describe()["coefficients"])],
         *_reliable_tile(ica),
         [
             "Variance explained",
@@ -128,6 +129,12 @@ def summary(ica: NoisyICA, data: Data, sample: Sample) -> list[dict[str, str]]:
         *(_parameter_tile(name, value) for name, value in ica.prior_.parameters.items()),
     ]
     return [dict(zip(("label", "value", "note"), tile, strict=True)) for tile in tiles]
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    """The first of several words that commas divide, and the others."""
+    first, _, others = text.partition(", ")
+    return first, others
 
 
 def _reliable_tile(ica: NoisyICA) -> list[list[str]]:
