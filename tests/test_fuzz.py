@@ -16,7 +16,9 @@ _spec.loader.exec_module(fuzz)
 SETTINGS = {"n_components": 2, "max_iter": 12, "tol": 0, "random_state": 0}
 
 
-@pytest.mark.parametrize("noise", ["isotropic", "diagonal", "auto"])
+@pytest.mark.parametrize(
+    "noise", ["isotropic", "diagonal", pytest.param("auto", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", fuzz.kinds_of_data(np.random.default_rng(0), 2, 2))
 def test_each_kind_of_data_ends_in_a_fit_or_a_clear_error(kind, noise):
     with warnings.catch_warnings():

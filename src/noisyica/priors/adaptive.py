@@ -16,8 +16,8 @@ from noisyica.priors.independent import Independent
 
 SCALES = (0.0, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 """The grid: an atom at 0, and normals whose scales double."""
-FIRST = (0.25, 0.05, 0.1, 0.2, 0.25, 0.1, 0.04, 0.01)
-"""The weights to begin with, which are those of a sparse law with heavy tails, about."""
+FIRST = (0.25, 0.1, 0.2, 0.2904, 0.14, 0.0191, 0.00045, 0.00005)
+"""The weights to begin with: those of a sparse law with heavy tails, at the centre of its grid."""
 COARSE = 0.25
 """The scale that rotations see in the place of the atom and of all that is narrower."""
 MOST_NARROW = 0.05
