@@ -9,16 +9,18 @@ from noisyica import Model, NoisyICA, laws, priors
 from noisyica.engine.state import Schedule
 from tests.tools import TRUE_PRIORS, matched_cosine, simulate, some_slow
 
+# the weights of neighbouring scales are hard to tell apart: test_adaptive.py compares laws instead
+NAMES = [name for name in TRUE_PRIORS if name != "adaptive"]
 
-@pytest.mark.parametrize("name", some_slow(TRUE_PRIORS, "eg", "ebg", "et", "te", "teoff"))
+
+@pytest.mark.parametrize("name", some_slow(NAMES, "eg", "ebg", "et", "te", "teoff"))
 def test_recovers_what_was_simulated(name):
     model, X = simulate(name)
     ica = NoisyICA(4, prior=name, tol=0, random_state=0).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.97
     assert ica.noise_variance_ == pytest.approx(0.09, rel=0.1)
     for parameter, true in model.prior.parameters.items():
-        # of 6,000 coefficients, four standard errors of a weight of .001 are .0016
-        np.testing.assert_allclose(ica.prior_.parameters[parameter], true, rtol=0.15, atol=0.0016)
+        np.testing.assert_allclose(ica.prior_.parameters[parameter], true, rtol=0.15)
     # the scale of A: n = 1,500 coefficients fix it to a few per cent
     norms = [np.sort(np.linalg.norm(A, axis=0)) for A in (model.mixing, ica.mixing_)]
     np.testing.assert_allclose(norms[1], norms[0], rtol=0.15)

@@ -113,6 +113,25 @@ def test_learns_whether_there_are_zeros():
     assert matched_cosine(model.mixing, ica.mixing_) > 0.95
 
 
+def test_recovers_the_law_that_was_simulated():
+    """The divergence of the learnt law from the true one, at a value, is that of few parameters.
+
+    Were the 6,000 coefficients known, twice their divergence would be chi-square with 6 degrees of
+    freedom, and above 28 once in ten thousand times.
+    """
+    model, X = simulate("adaptive")
+    ica = NoisyICA(4, prior="adaptive", n_init=1, tol=0, random_state=0).fit(X)
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.97
+    assert ica.noise_variance_ == pytest.approx(0.09, rel=0.1)
+    t = np.linspace(1e-3, 40, 40_000)
+    true, learnt = Adaptive().density([0.0, *t])[0], ica.prior_.density([0.0, *t])
+    divergence = true[0] * np.log(true[0] / learnt[:, 0])
+    divergence += 2 * (true[1:] * np.log(true[1:] / learnt[:, 1:])).sum(1) * (t[1] - t[0])
+    assert divergence.mean() < 28 / (2 * 6000)
+    norms = [np.sort(np.linalg.norm(A, axis=0)) for A in (model.mixing, ica.mixing_)]
+    np.testing.assert_allclose(norms[1], norms[0], rtol=0.15)
+
+
 def test_seeds_agree_and_files_hold_it(tmp_path):
     _, X = simulate("lap", n=600, d=15, p=2, sigma=0.5)
     fits = [
