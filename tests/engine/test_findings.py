@@ -68,6 +68,7 @@ def test_components():
     assert words["components"].endswith("2 of them reliable")
 
 
+@pytest.mark.slow
 def test_a_fit_says_it():
     _, X = simulate("bg", n=200, d=8, p=2)
     X[:4] *= 30

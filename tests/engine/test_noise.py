@@ -51,6 +51,7 @@ def test_no_column_is_taken_over():
     assert np.delete(share, 2).min() > 0.01
 
 
+@pytest.mark.slow
 def test_columns_with_hardly_any_noise_have_no_floor():
     """Where noise is low in all columns, it is as low as it is, and nothing is wrong."""
     sigma = 0.01
@@ -93,6 +94,7 @@ def test_outlying_rows_of_unequal_columns():
     assert np.isfinite(normal.model_.log_likelihood(clean[:5], method="exact")).all()
 
 
+@pytest.mark.slow
 def test_smooth_components_have_one_variance():
     _, X = simulate("bg", n=60, d=16, p=2, sigma=0.5)
     ica = NoisyICA(2, noise="auto", mixing_prior=Smooth(shape=(4, 4)), **FAST).fit(X)

@@ -63,7 +63,7 @@ def test_likelihood_against_quadrature(name):
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(len(X))
 
 
-@pytest.mark.parametrize("name", ["bg", "te"])
+@pytest.mark.parametrize("name", ["bg", pytest.param("te", marks=pytest.mark.slow)])
 def test_posterior_against_quadrature(name):
     model, X = one_component(PRIORS[name][0], n=20)
     _, mean, on = by_quadrature(name, model, X)
@@ -128,6 +128,7 @@ def test_samples_have_t_noise():
     assert np.array_equal(normal.sample(4000, random_state=0)[1], beta)
 
 
+@pytest.mark.slow
 def test_many_degrees_of_freedom_are_normal_noise():
     A = np.random.default_rng(0).normal(size=(5, 2))
     normal, student = (Model(A, noise_variance=NOISE, prior="bg", noise_dof=k) for k in (None, 1e6))
