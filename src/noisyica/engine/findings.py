@@ -14,7 +14,7 @@ FEW_OFF, MOSTLY_OFF = 0.05, 0.5
 """The shares of zeros from which coefficients are called partly, and mostly, off."""
 HEAVY, VERY_HEAVY = 2.5, 4.5
 """The ratios of the quantiles .99 and .75 of absolute values from which tails are called heavy, and
-very heavy: it is 2.24 for a normal law, 2.7 for a logistic, 3.3 for a Laplace law, and 5.8 for the
+very heavy: it is 2.24 for a normal law, 2.7 for a logistic, 3.3 for a Laplace law, and 6.2 for the
 law of Student with 2 degrees of freedom."""
 UNEQUAL = 1.5
 """The ratio of the quantiles .9 and .1 of the columns' noise from which it is called unequal."""
