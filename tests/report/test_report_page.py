@@ -130,7 +130,8 @@ def test_every_layout(visit, pages, kind):
     before = pixels(page, "#reconstruction")
     page.emulate_media(color_scheme="light")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
-    page.uncheck("#on-0")
+    # on a phone only the components that matter most in this row have cards at first
+    page.locator(".part input[type=checkbox]:visible").first.uncheck()
     assert pixels(page, "#reconstruction") != before
     blank = """(canvas) => {
         const whole = [0, 0, canvas.width, canvas.height];
