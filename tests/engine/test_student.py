@@ -17,7 +17,7 @@ from noisyica.engine.state import Broadcast, Chain
 from noisyica.engine.statistics import Weights, collect, rotate, shift
 from noisyica.paper.measures import matched_cosines
 from noisyica.posterior import student
-from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.parameters import Parameters, channel
 from noisyica.posterior.student import RowWeights, draw_weights, solve_dof
 from tests.blocks import block_of
 from tests.engine.steps import constants_of, plan_of
@@ -229,16 +229,24 @@ def test_a_hidden_mixing_matrix_sees_rows_by_their_weights(weighted):
     np.testing.assert_allclose(variance, np.tile(np.diag(np.linalg.inv(precision)), (4, 1)))
 
 
-def test_sums_of_squares_of_rows_save_a_pass_over_the_rows(weighted):
-    _, x, w, statistics, prior = weighted
-    beta = weighted[0]
-    block = block_of(x)._replace(squares=jnp.asarray((x**2).sum(0)))
+@pytest.mark.parametrize("noise", [0.7, (0.3, 0.7, 1.5, 2.0)])
+def test_squares_that_are_known_save_a_pass_over_the_rows(weighted, noise):
+    beta, x, w, statistics, prior = weighted
+    rng, noise = np.random.default_rng(5), np.asarray(noise)
+    squares = x**2 if noise.ndim else (x**2).sum(0, keepdims=True)
+    block = block_of(x)._replace(squares=jnp.asarray(squares))
     own = RowWeights(*3 * [jnp.asarray(w)])
     fast = collect(prior, jnp.asarray(beta), block, own)
+    if noise.ndim:
+        np.testing.assert_allclose(fast.xx, statistics.xx)
     assert float(fast.xx.sum()) == pytest.approx(float(statistics.xx.sum()))
-    own_noise = collect(prior, jnp.asarray(beta), block, own, diagonal=True)
-    np.testing.assert_allclose(own_noise.xx, statistics.xx)
     assert isinstance(fast.weights, Weights)
+    # and of the channel, whose squares are those of what the mean leaves
+    A, mean = rng.normal(size=(len(x), len(beta))), rng.normal(size=len(x))
+    parameters = cast(Parameters(A, mean, noise, prior, None, 5.0), float)
+    direct = (np.square(x - mean[:, None]) / np.broadcast_to(noise, len(x))[:, None]).sum(0)
+    for known in (None, jnp.asarray(squares)):
+        np.testing.assert_allclose(channel(parameters, jnp.asarray(x), known).square, direct)
 
 
 # ------------------------------------------------------------------------------------------- fits

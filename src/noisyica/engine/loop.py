@@ -145,7 +145,7 @@ def _advance(
     # a trace is noted as one vector: each array by itself would be one more operation to run
     flat, unravel = ravel_pytree(zeros_like_shapes(jax.eval_shape(trace, state)))
     if state.parameters.dof is not None and blocks.observed is None:
-        blocks = blocks._replace(squares=jnp.square(blocks.x).sum(1))
+        blocks = blocks._replace(squares=_squares(blocks.x, plan.diagonal))
     turn = functools.partial(step, InMemory(blocks), plan, constants, key)
 
     def note(i: Array, state: State, record: Array) -> Array:
@@ -163,6 +163,18 @@ def _advance(
 
 
 advance = Compiled(_advance, ("plan", "length"))
+
+
+def _squares(x: Array, diagonal: bool) -> Array | None:
+    """Return the squares of x (blocks, d, n) that Student noise needs in each iteration, if any.
+
+    They are the sums (blocks, 1, n) over columns, or all squares where columns have noise of their
+    own: but not of several blocks, which are large, and for which they would take much memory.
+    """
+    squares = jnp.square(x)
+    if not diagonal:
+        return squares.sum(1, keepdims=True)
+    return squares if len(x) == 1 else None
 
 
 _RUNS_AXIS: Any = State(

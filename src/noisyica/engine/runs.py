@@ -53,7 +53,7 @@ def _statistics_and_drift(
     """Return statistics as iterations make them. It is only asked for shapes, and never run."""
     block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
     own = None if chain.weight is None else RowWeights(*3 * [chain.weight])
-    statistics = collect(parameters.prior, chain.latent, block, own, plan.diagonal)
+    statistics = collect(parameters.prior, chain.latent, block, own)
     if plan.mixing is not None:
         count = jnp.ones(())
         draw = plan.mixing.draw(jax.random.key(0), statistics, parameters, count, plan.free_mean)

@@ -30,14 +30,14 @@ class Parameters(NamedTuple):
 def channel(parameters: Parameters, x: Array, squares: Any = None) -> Channel:
     """Return what the likelihood says of the coefficients of rows ``x`` (d, n), in their dtype.
 
-    With Student noise ``squares`` (n,) may give the sums of the squares of the rows' entries.
+    With Student noise ``squares`` may give the squares of x, as a block of rows has them.
     """
     A, mean, sigma2, prior, _, dof = parameters
     dtype = x.dtype
     d, p = A.shape
     scaled = A / sigma2[..., None]
     # with Student noise the mean joins the product, for the squares of x - mean
-    columns = scaled if dof is None else jnp.concatenate([scaled, mean[:, None]], 1)
+    columns = scaled if dof is None else jnp.concatenate([scaled, (mean / sigma2)[:, None]], 1)
     products = pad_columns(columns).astype(dtype).T @ x
     c_one, x_one = jnp.zeros((p,), dtype), jnp.zeros(x.shape[1:], dtype)
     one_one = jnp.zeros((), dtype)
@@ -55,13 +55,16 @@ def channel(parameters: Parameters, x: Array, squares: Any = None) -> Channel:
 def _square(parameters: Parameters, x: Array, squares: Any, products: Array) -> Array:
     """Return the sum of squares of x - mean in units of the noise variance, of each row (n,).
 
-    ``products`` (n,) are mean . x, and ``squares`` x . x if these are known.
+    ``products`` (n,) are those of x with the mean, in these units; ``squares`` are those of x, if
+    they are known: of all columns together (1, n), which will do for equal noise, or of each.
     """
     mean, sigma2, dtype = parameters.mean, parameters.sigma2, x.dtype
-    if sigma2.ndim or squares is None:
-        inverse = jnp.broadcast_to(1 / sigma2, mean.shape).astype(dtype)
-        return (jnp.square(x - mean.astype(dtype)[:, None]) * inverse[:, None]).sum(0)
-    return (squares - 2 * products + (mean @ mean).astype(dtype)) / sigma2.astype(dtype)
+    inverse = (1 / sigma2).astype(dtype)
+    if squares is None:
+        of_x = (jnp.square(x) * inverse[..., None]).sum(0)
+    else:
+        of_x = inverse @ squares if sigma2.ndim else squares.sum(0) * inverse
+    return of_x - 2 * products + (mean @ (mean / sigma2)).astype(dtype)
 
 
 def row_channel(parameters: Parameters, x: Array, observed: Array) -> Channel:

@@ -28,7 +28,7 @@ class Block(NamedTuple):
     sum_xx: Array  # (d,)  weighted sum of the squares of their entries, in float64
     observed: Any  # (d, n) booleans, where entries are missing; None where none is
     first: Array  # ()  the number of the block's first row
-    squares: Any = None  # (n,)  the sums of the squares of the rows' entries, where they are wanted
+    squares: Any = None  # (1, n)  the sum of the squares of each row, or (d, n)  all of them
 
 
 def block_rows() -> int:

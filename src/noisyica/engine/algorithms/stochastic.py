@@ -67,7 +67,7 @@ class StochasticEM(Algorithm):
             keys = sent.row_keys(block, IMPUTATION, sweep)
             rows = impute(keys, sent.parameters, latent, block, chain.weight)
             chain = chain._replace(x=rows.x)
-        statistics = collect(prior, latent, rows, own, plan.diagonal)
+        statistics = collect(prior, latent, rows, own)
         totals = Totals(block.weight.sum(dtype=float), statistics)
         if EXPANSION.of(prior):
             totals = totals._replace(expansion=self._expansion(prior, sent, latent, block))
