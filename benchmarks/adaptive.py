@@ -56,8 +56,8 @@ def measure(kind, n, sigma, seed, held_out):
     X = beta @ A.T + sigma * rng.normal(size=(n + held_out, COLUMNS))
     answers = []
     for prior in ("adaptive", *RIGHT.get(kind, NAMED)):
-        ica = NoisyICA(COMPONENTS, prior=prior, n_init=1, random_state=seed, verbose=False)
-        ica.fit(X[:n])
+        options = {"noise": "isotropic", "n_init": 1, "random_state": seed, "verbose": False}
+        ica = NoisyICA(COMPONENTS, prior=prior, **options).fit(X[:n])
         answers.append((ica.score(X[n:]), cosine(A, ica.mixing_)))
     return np.array(answers[0]) - np.max(answers[1:], axis=0)
 

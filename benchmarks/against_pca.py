@@ -82,7 +82,7 @@ def main():
     print(f"variance of the images: {np.square(test - train.mean(0)).mean():.2f}")
     print("model      step   bits/image  error   PCA: uniform  dead zone  same coder   seconds")
     for prior, p in ((prior, p) for prior, sizes in MODELS.items() for p in sizes):
-        ica = NoisyICA(p, prior=prior, max_iter=500, random_state=0).fit(train)
+        ica = NoisyICA(p, prior=prior, noise="isotropic", max_iter=500, random_state=0).fit(train)
         for step in STEPS:
             begun = time.perf_counter()
             compressed = compress(ica, test, step)

@@ -137,7 +137,8 @@ def setting(text):
 
 def fit(X, p, name, seed, chosen, **settings):
     """Fit our model with one start and, unless the settings say otherwise, all iterations."""
-    settings = {"n_init": 1, "tol": 0, "verbose": False, **settings, **chosen.settings}
+    settings = {"noise": "isotropic", "n_init": 1, "tol": 0, **settings, **chosen.settings}
+    settings["verbose"] = False
     return NoisyICA(p, mixing_prior=OURS[name], random_state=seed, **settings).fit(X)
 
 

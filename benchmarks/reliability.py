@@ -86,7 +86,7 @@ def measure(kind, seed):
     """Return the true cosines of a fit's components, and the reliabilities that it states."""
     X, A = simulated(*kind, seed)
     prior = kind[0].split()[0]
-    ica = NoisyICA(kind[3], prior=prior, random_state=seed, verbose=False).fit(X)
+    ica = NoisyICA(kind[3], prior=prior, noise="isotropic", random_state=seed, verbose=False).fit(X)
     return similarity(ica.mixing_, [A])[0], ica.reliability_
 
 

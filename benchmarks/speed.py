@@ -37,7 +37,9 @@ def best(function, repeats=7):
 @double_precision()
 def iteration_time(X, p, name, iterations):
     """Return the seconds that one iteration inside a compiled chunk takes."""
-    task = prepare(NoisyICA(p, prior=name, init="random", random_state=0), Rows(X))
+    task = prepare(
+        NoisyICA(p, prior=name, noise="isotropic", init="random", random_state=0), Rows(X)
+    )
     A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
     start = Parameters(A, np.zeros(X.shape[1]), np.asarray(X.var()), task.prior)
     run = begin(task.blocks, start, task.plan, task.constants)
@@ -58,7 +60,7 @@ import numpy as np
 from noisyica import NoisyICA
 rng = np.random.default_rng(0)
 X = rng.laplace(size=(100, 2)) @ rng.normal(size=(2, 256)) + rng.normal(size=(100, 256))
-NoisyICA(2, prior="{prior}", tol=0, random_state=0).fit(X)
+NoisyICA(2, prior="{prior}", noise="isotropic", tol=0, random_state=0).fit(X)
 """
 
 

@@ -73,9 +73,12 @@ class NoisyICA(
         "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
         ("teoff" has an offset of its own, and no mean.)
     noise : {"isotropic", "diagonal", "student", "auto"}, default="isotropic"
-        One noise variance, or one for each column of X. "student": one noise variance, divided by a
-        hidden weight of each row, so that outlying rows count for little; the degrees of freedom
-        are learnt. "auto": both, as far as the rows tell that columns or rows differ.
+        "isotropic": one noise variance. "diagonal": one for each column of X. "student": one noise
+        variance, divided by a hidden weight of each row, so that outlying rows count for little;
+        the degrees of freedom are learnt. "auto": a variance for each column and a weight for each
+        row, and in the end only what the rows tell apart: where columns do not differ, they have
+        one variance, and where rows do not, the noise is normal. ("em" and "fam-em" have no weights
+        of rows, :class:`noisyica.Smooth` components no variances of columns.)
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
@@ -140,7 +143,7 @@ class NoisyICA(
         lets entries be zero, the probability that it is not. ``mixing_prior_`` has what was learnt
         of their law for each component, in units of X.
     mean_ : array (d,)
-    noise_variance_ : float, or array (d,) for diagonal noise
+    noise_variance_ : float, or array (d,) where columns have noise of their own
     noise_dof_, row_weights_ : float, array (n,)
         For Student noise only: the degrees of freedom nu, and the posterior mean of the weight of
         each row that was learnt from. A row of weight one has the noise variance sigma^2

@@ -33,6 +33,15 @@ def coefficients(model, X_hat):
     return values[:, :p], values[:, p:]
 
 
+def test_student_noise_does_not_change_the_code():
+    """What is kept of a row does not depend on how outlying it is."""
+    model, X = simulate("bg", n=50, d=12, p=4)
+    heavy = Model(model.mixing, model.mean, model.noise_variance, model.prior, noise_dof=3.0)
+    small = compress(heavy, X)
+    assert small.distortion == compress(model, X).distortion
+    np.testing.assert_array_equal(decompress(heavy, small), decompress(model, compress(model, X)))
+
+
 @pytest.mark.parametrize("name", TRUE_PRIORS)
 def test_round_trip(name):
     model, X = simulate(name, n=200, d=12, p=4)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from noisyica.laws import Dirac, FreeNormal, Mixture, Normal, Scaled
-from noisyica.laws.together import scales_together, weights_together
+from noisyica.laws.together import scales_together, told_apart, weights_together
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -46,6 +46,20 @@ def test_scales_that_differ_are_their_own():
     # of one of them little is known: it takes the place of the others
     found = scales_together(jnp.array([1.0, 1.1, 0.9, 0.1]), jnp.array([32.0, 32.0, 32.0, 0.5]))
     assert found[3] > 0.9
+
+
+def test_scales_are_told_apart_by_standard_errors():
+    rng = np.random.default_rng(2)
+    repeats, p, count = 400, 50, 200
+    square = rng.chisquare(count, (repeats, p)) / count
+    found = [float(told_apart(jnp.asarray(row), count / 2)) for row in square]
+    # standard normal, nearly, where scales are equal: errors of 1 / 20 and 1 / 28
+    assert abs(np.mean(found)) < 0.2
+    assert np.std(found) == pytest.approx(1, abs=0.15)
+    # a standard deviation of .1 of log tau^2 adds p * 100 * .01 = 50 to a spread of 49 +- 10
+    unequal = square * np.exp(rng.normal(size=square.shape) / 10)
+    found = [float(told_apart(jnp.asarray(row), count / 2)) for row in unequal]
+    assert np.mean(found) == pytest.approx(50 / np.sqrt(2 * 49), abs=0.6)
 
 
 @pytest.mark.parametrize("k", [3.0, 200.0])

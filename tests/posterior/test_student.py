@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisyica import Model, NoisyICA, compress, priors
+from noisyica import Model, NoisyICA, priors
 from noisyica.posterior.offsets import offsets
 
 DOF, NOISE = 3.0, 0.3
@@ -190,6 +190,3 @@ def test_standard_errors_and_compression_refuse_it():
     ica.fit(X)
     with pytest.raises(NotImplementedError, match="Standard errors.*components_std_"):
         ica.standard_errors(X)
-    pytest.importorskip("constriction")
-    with pytest.raises(NotImplementedError, match="does not know Student noise"):
-        compress(ica, X)

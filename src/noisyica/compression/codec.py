@@ -83,8 +83,9 @@ def compress(model: Any, X: Any, step: float = 2.0, width: int = 16) -> Compress
         Missing entries (NaN) are allowed; they come back filled in.
     step : float, default=2.0
         How coarse the coefficients are: from one value of a coefficient to the next, x moves by
-        ``step`` standard deviations of the noise. That adds about ``p / d * step**2 / 12`` of the
-        noise variance to the mean squared error. It is also the price of a bit: at ``sqrt(12)``
+        ``step`` standard deviations of the noise (of a row of weight one, where it is Student's:
+        outlying rows are to be as exact as the others). That adds about ``p / d * step**2 / 12`` of
+        the noise variance to the mean squared error. It is also the price of a bit: at ``sqrt(12)``
         = 3.5, bits are spent as in the model's MAP estimate, and above it fewer are spent.
     width : int, default=16
         The number of candidates that the search keeps for each row. A search with more of them
@@ -110,11 +111,6 @@ def compress(model: Any, X: Any, step: float = 2.0, width: int = 16) -> Compress
     coder()
     model = _as_model(model)
     _check_prior(model.prior)
-    if model.noise_dof is not None:
-        raise NotImplementedError(
-            "Compression spends its bits by normal noise, and does not know Student noise: take "
-            "Model(mixing, mean, noise_variance, prior) without noise_dof, or noise='isotropic'."
-        )
     X = np.asarray(model.check(X), float)
     if not (isinstance(step, (int, float, np.number)) and np.isfinite(step) and step > 0):
         raise ValueError(

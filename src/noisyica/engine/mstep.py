@@ -12,6 +12,7 @@ from noisyica.engine.statistics import Statistics
 from noisyica.laws.together import scales_together
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.student import solve_dof
+from noisyica.priors import Prior
 
 Array = jax.Array
 
@@ -36,14 +37,15 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
     if plan.mixing is None:
         regression = equations(s, prior, plan.free_mean)
         A = least_squares(regression.covariance, regression.cross, jnp.diag(s.bb))
-        left, pull, mixing = residual(A, regression), A @ s.b, None
+        pull, mixing = A @ s.b, None
     else:
         A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, floor)
-        left, pull = s.mixing.residual, s.mixing.shift
+        pull = s.mixing.shift
+    left = left_of_columns(s, A, prior, plan.free_mean)
     mean = s.x - s.m - pull if plan.free_mean else jnp.zeros_like(s.x)
     dof = None
     if s.weights is not None:
-        mean, left = mean / s.weights.total, left / s.weights.total
+        mean = mean / s.weights.total
         dof = solve_dof(s.weights.mean, s.weights.log, old.dof)
     if plan.diagonal and plan.together:
         least = LEAST_OF_ALL * floor
@@ -53,6 +55,16 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
     # a prior may ask of how many rows it learns: its statistics are sums over them
     sums = jax.tree.map(lambda average: average * constants.total_weight, s.prior)
     return Parameters(A, mean, sigma2, prior.mstep(sums), mixing, dof)
+
+
+def left_of_columns(statistics: Statistics, A: Array, prior: Prior, free_mean: bool) -> Array:
+    """Return the mean square (d,) of what the components leave of each column of x."""
+    s = statistics
+    if s.mixing is None:
+        left = residual(A, equations(s, prior, free_mean))
+    else:
+        left = s.mixing.residual
+    return left if s.weights is None else left / s.weights.total
 
 
 def least_beside_others(sigma2: ArrayLike, floor: ArrayLike) -> Array:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisyica._jax.arrays import to_numpy
 from noisyica.engine.convergence import convergence_time
 from noisyica.engine.explained import explained_variance
+from noisyica.engine.mstep import left_of_columns
 from noisyica.engine.state import Run
 from noisyica.engine.task import Task
+from noisyica.laws.together import told_apart
 from noisyica.posterior.student import MOST_DOF
 from noisyica.priors import Prior
 
@@ -46,8 +49,9 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     unit = task.rows.unit
     statistics = to_numpy(run.state.statistics)
     A, mean, noise, prior, _, dof = parameters
-    if dof is not None and task.plan.together and _normal(float(dof), task):
-        dof = None
+    if task.plan.together:  # "auto" ends with the simplest noise that the rows do not speak against
+        dof = None if dof is None or _normal(float(dof), task) else dof
+        noise = _simplest(run, task, noise)
     every = np.arange(A.shape[1])
     own: Any = to_numpy(run.state.estimate)
     own_units = (own.A, statistics, own.sigma2)
@@ -85,6 +89,18 @@ def _normal(dof: float, task: Task) -> bool:
     """
     n, d = float(task.constants.total_weight), task.rows.d
     return dof >= min(0.999 * MOST_DOF, float(np.sqrt(n * d * (d + 2) / 8)))
+
+
+def _simplest(run: Run, task: Task, noise: Any) -> Any:
+    """Return one noise variance instead of the columns' own where rows do not tell these apart."""
+    if not task.plan.diagonal:
+        return noise
+    state = run.state
+    prior, free_mean = state.parameters.prior, task.plan.free_mean
+    left = left_of_columns(state.statistics, state.estimate.A, prior, free_mean)
+    left = jnp.maximum(left, task.constants.floor)
+    differ = float(told_apart(left, task.constants.total_weight / 2))
+    return noise if differ > 2 else float(left.mean()) * task.rows.unit**2
 
 
 def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:

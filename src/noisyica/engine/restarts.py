@@ -22,6 +22,12 @@ Score = Callable[[State], float]
 SHORT_RUN = 60
 """The number of iterations of the short runs by which starts are compared."""
 
+SAME_WAY = 0.98
+"""The cosine of all components from which on short runs are on their way to the same place."""
+
+SAME_PLACE = 0.999
+"""The same for runs that have ended there. Their noise variances agree to a hundredth, too."""
+
 
 def best_start(
     blocks: Block,
@@ -33,7 +39,8 @@ def best_start(
 ) -> Parameters:
     """Return the start from which a short run on the rows of ``blocks`` has the best score.
 
-    The runs go one after the other: what is compiled for them serves the fit, too.
+    The runs go one after the other: what is compiled for them serves the fit, too. Where all of
+    them lead the same way, no score is computed, and it is the first start.
     """
     if len(starts) == 1:
         return starts[0]
@@ -41,36 +48,47 @@ def best_start(
     constants = constants._replace(schedule=schedule)
     sampler = getattr(plan.algorithm, "sampler", "gibbs")
     plan = plan._replace(algorithm=Saem(sampler), truncate=False)
-    scores = []
+    ends = []
     for start, own_key in zip(starts, jax.random.split(key, len(starts)), strict=True):
         begun = [begin(blocks, start, plan, constants)]
         *_, runs = learn(blocks, begun, own_key, plan, constants, SHORT_RUN)
-        scores.append(score(runs[0].state))
-    return starts[int(np.nanargmax(scores))]
+        ends.append(runs[0].state)
+    return starts[_best(ends, score, lambda a, b: _same_components(a, b, SAME_WAY))]
 
 
 def best_run(runs: list[Run], score: Score) -> int:
-    """Return the number of the run of greatest likelihood.
+    """Return the number of the run of greatest likelihood."""
+    return _best([run.state for run in runs], score, _agree)
 
-    The likelihood is computed once for runs that agree: it takes as long as a tenth of a run.
+
+def _best(
+    states: list[State], score: Score, agree: Callable[[Parameters, Parameters], bool]
+) -> int:
+    """Return the number of the state of the best score, the first of those that agree.
+
+    The score is computed once for states that agree, and not at all where all agree: it takes as
+    long as a tenth of a run, and some seconds to compile.
     """
-    scores: list[float] = []
-    for i, run in enumerate(runs):
-        twins = (
-            known
-            for other, known in zip(runs[:i], scores, strict=True)
-            if _agree(run.state.estimate, other.state.estimate)
-        )
-        twin = next(twins, None)
-        scores.append(score(run.state) if twin is None else twin)
-    return int(np.nanargmax(scores))
+    estimates = [state.estimate for state in states]
+    twins = [
+        next((j for j in range(i) if agree(estimates[j], estimate)), i)
+        for i, estimate in enumerate(estimates)
+    ]
+    different = sorted(set(twins))
+    if len(different) == 1:
+        return different[0]
+    return different[int(np.nanargmax([score(states[i]) for i in different]))]
 
 
 def _agree(first: Parameters, second: Parameters) -> bool:
     """Return whether two runs have the same noise and the same components, up to order and sign."""
-    values = [np.asarray(value) for value in (first.A, second.A, first.sigma2, second.sigma2)]
-    if not all(np.isfinite(value).all() for value in values):
+    if not _same_components(first, second, SAME_PLACE):
         return False
-    A, B, noise, second_noise = values
-    close = np.abs(np.log(noise / second_noise)).max() < 0.01
-    return bool(close) and bool(similarity(A, [B]).min() > 0.999)
+    return bool(np.abs(np.log(np.asarray(first.sigma2) / np.asarray(second.sigma2))).max() < 0.01)
+
+
+def _same_components(first: Parameters, second: Parameters, least: float) -> bool:
+    """Return whether all components of two runs, which broke down in none, have this cosine."""
+    values = [np.asarray(value) for value in (first.A, second.A, first.sigma2, second.sigma2)]
+    finite = all(np.isfinite(value).all() for value in values)
+    return finite and bool(similarity(values[0], [values[1]]).min() > least)

@@ -33,12 +33,29 @@ def scales_together(square: Array, information: ArrayLike) -> Array:
     if p == 1:
         return square
     weight = jnp.broadcast_to(information, (p,))
-    # the mean of the logarithm of a mean square is too small: digamma(k) is log k - 1 / 2k, nearly
-    logs, total = jnp.log(square) + 0.5 / weight, weight.sum()
-    centre = weight @ logs / total
-    excess = weight @ jnp.square(logs - centre) - (p - 1)
-    a = 1 / jnp.maximum(excess / (total - weight @ weight / total), LEAST_VARIANCE)
+    total = weight.sum()
+    centre, spread = _spread_of_scales(square, weight)
+    a = 1 / jnp.maximum((spread - (p - 1)) / (total - weight @ weight / total), LEAST_VARIANCE)
     return (weight * square + a * jnp.exp(centre)) / (weight + a)
+
+
+def told_apart(square: Array, information: ArrayLike) -> Array:
+    """Return by how many standard errors the scales differ more than equal ones do by chance.
+
+    The arguments are those of :func:`scales_together`. Of equal scales, the spread has a chi-square
+    law of p - 1 degrees of freedom.
+    """
+    degrees = max(len(square) - 1, 1)
+    spread = _spread_of_scales(square, jnp.broadcast_to(information, square.shape))[1]
+    return (spread - degrees) / (2 * degrees) ** 0.5
+
+
+def _spread_of_scales(square: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the mean of log tau^2, and the weighted sum of squares about it."""
+    # the mean of the logarithm of a mean square is too small: digamma(k) is log k - 1 / 2k, nearly
+    logs = jnp.log(square) + 0.5 / weight
+    centre = weight @ logs / weight.sum()
+    return centre, weight @ jnp.square(logs - centre)
 
 
 def weights_together(counts: Array) -> Array:

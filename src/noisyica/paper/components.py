@@ -58,6 +58,7 @@ def estimate(p: int, fit: str, seed: int, max_iter: int) -> dict[str, Any]:
     X, _ = Model(truth(), noise_variance=SIGMA**2, prior=prior).sample(ROWS, random_state=seed)
     options: dict[str, Any] = {
         "mean": "shift",
+        "noise": "isotropic",
         "mixing_prior": FITS[fit],
         "max_iter": max_iter,
         "tol": 0,

@@ -66,7 +66,7 @@ def iteration_time(method: str, seed: int) -> dict[str, Any]:
 def convergence(method: str, sigma: float, seed: int, max_iter: int) -> dict[str, Any]:
     """Return the paper's convergence time t_conv from a random start."""
     options = {"mixing_prior": None, "init": "random", "burn_in": 100 / max_iter, **METHODS[method]}
-    options |= {"max_iter": max_iter, "tol": 0, "n_init": 1, "verbose": False}
+    options |= {"max_iter": max_iter, "tol": 0, "n_init": 1, "noise": "isotropic", "verbose": False}
     ica = NoisyICA(2, random_state=seed, **options)
     return {"iterations": ica.fit(sample(N, sigma, seed)).convergence_time_}
 

@@ -51,6 +51,7 @@ def estimate(
     """Fit one model, and return its measures, its mean and its components."""
     digits = inputs.digits(data)
     options: dict[str, Any] = {
+        "noise": "isotropic",
         "mixing_prior": FITS[fit],
         "max_iter": max_iter,
         "tol": 0,

@@ -52,6 +52,7 @@ def estimate(
     ica = NoisyICA(
         p,
         prior=papers_prior(prior),
+        noise="isotropic",
         max_iter=max_iter,
         tol=0,
         n_init=1,

@@ -85,6 +85,7 @@ def estimate(method: str, n: int, sigma: float, seed: int, max_iter: int) -> dic
         A, noise = _regression(X, beta)
     elif method in METHODS:
         options = {"max_iter": max_iter, "tol": 0, "n_init": 1, "verbose": False, **METHODS[method]}
+        options["noise"] = "isotropic"
         ica = NoisyICA(2, random_state=seed, **options).fit(X)
         A, noise = ica.mixing_, float(ica.noise_variance_)
     else:

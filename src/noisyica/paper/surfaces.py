@@ -41,6 +41,7 @@ def estimate(
     ica = NoisyICA(
         P,
         prior=papers_prior(prior),
+        noise="isotropic",
         max_iter=max_iter,
         tol=0,
         n_init=1,
@@ -73,6 +74,7 @@ def censoring(
     """Return gamma of the ternary model with p components."""
     options: dict[str, Any] = {
         "prior": "et",
+        "noise": "isotropic",
         "n_init": 1,
         "mixing_prior": None,
         "max_iter": max_iter,

@@ -44,7 +44,7 @@ def _fit(
     X: np.ndarray, n_components: int, iterations: int, options: dict[str, Any]
 ) -> tuple[float, NoisyICA]:
     """Fit a model, and return the seconds that it took and the fitted model."""
-    options = {"n_init": 1, "random_state": 0, **options}
+    options = {"n_init": 1, "noise": "isotropic", "random_state": 0, **options}
     ica = NoisyICA(n_components, max_iter=iterations, tol=0, verbose=False, **options)
     begun = time.perf_counter()
     ica.fit(X)
