@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.scipy.special import gammaln, logsumexp
 
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
@@ -19,28 +20,39 @@ from noisyica.posterior.standard_errors import standard_errors
 class Exact:
     """The likelihood of rows by enumeration, as a function of one vector of all parameters.
 
-    These are A row by row, the mean, the noise variance(s) and the prior's parameter, of which
-    ``build`` makes the prior. Derivatives are automatic.
+    These are A row by row, the mean, the noise variance(s), the prior's parameter, of which
+    ``build`` makes the prior, and the degrees of freedom of Student noise, if that is what it is:
+    then the weights of rows are integrated out numerically. Derivatives are automatic.
     """
+
+    log_weights = np.arange(-7.0, 3.0, 0.25)  # where smooth integrals are exact to many digits
 
     def __init__(self, model, X, value, build):
         self.d, self.p = model.mixing.shape
         self.noise, self.shape = np.shape(model.noise_variance), np.shape(value)
         parts = [model.mixing.ravel(), model.mean, np.ravel(model.noise_variance), np.ravel(value)]
+        parts.append([] if model.noise_dof is None else [model.noise_dof])
         self.start, self.build = np.concatenate(parts), build
         self.ends = np.cumsum([len(part) for part in parts])[:-1]
 
-        def log_likelihood(theta, x):
-            A, mean, sigma2, own = jnp.split(theta, self.ends)
+        def given_weight(theta, x, w):
+            A, mean, sigma2, own, _ = jnp.split(theta, self.ends)
             # a missing entry is one with immense noise, without the factor of the density that the
             # noise brings
             missing = jnp.isnan(x)
-            spread = jnp.broadcast_to(sigma2, (self.d,)) * jnp.where(missing, 1e9, 1.0)
+            spread = jnp.broadcast_to(sigma2 / w, (self.d,)) * jnp.where(missing, 1e9, 1.0)
             parameters = Parameters(A.reshape(self.d, self.p), mean, spread, build(own))
             return (
                 enumeration.log_likelihood(parameters, jnp.where(missing, 0.0, x)[:, None])[0]
                 + 0.5 * (missing * jnp.log(spread)).sum()
             )
+
+        def log_likelihood(theta, x):
+            if model.noise_dof is None:
+                return given_weight(theta, x, 1.0)
+            w, h = jnp.exp(self.log_weights), theta[-1] / 2
+            values = jax.vmap(given_weight, (None, None, 0))(theta, x, w)
+            return logsumexp(values + h * (jnp.log(h * w) - w) - gammaln(h)) + np.log(0.25)
 
         rows = jnp.asarray(X)
         self.scores = jax.jit(
@@ -66,9 +78,10 @@ class Exact:
         return theta
 
     def parameters(self, theta):
-        A, mean, sigma2, own = np.split(theta, self.ends)
+        A, mean, sigma2, own, dof = np.split(theta, self.ends)
         A, sigma2 = A.reshape(self.d, self.p), jnp.asarray(sigma2.reshape(self.noise))
-        return cast(Parameters(A, mean, sigma2, self.build(jnp.asarray(own))), float)
+        dof = jnp.asarray(dof[0]) if len(dof) else None
+        return cast(Parameters(A, mean, sigma2, self.build(jnp.asarray(own)), dof=dof), float)
 
     def errors(self, theta, robust, free_mean=True):
         """Return standard errors: by the inverse information H^-1, or by H^-1 J H^-1."""
@@ -79,13 +92,14 @@ class Exact:
         inverse, scores = np.linalg.inv(H[np.ix_(keep, keep)]), scores[:, keep]
         variance = np.full(len(H), np.nan)
         variance[keep] = np.diag(inverse @ scores.T @ scores @ inverse if robust else inverse)
-        A, mean, sigma2, own = np.split(np.sqrt(variance), self.ends)
-        return {
+        A, mean, sigma2, own, dof = np.split(np.sqrt(variance), self.ends)
+        errors = {
             "mixing": A.reshape(self.d, self.p),
             "mean": mean,
             "noise_variance": sigma2.reshape(self.noise),
             "own": own.reshape(self.shape),
         }
+        return errors | ({"noise_dof": dof[0]} if len(dof) else {})
 
 
 def bernoulli_gaussian(alpha):
@@ -99,28 +113,39 @@ def ternary(gamma):
 
 
 @pytest.mark.parametrize(
-    ("prior", "name", "build", "noise", "missing"),
+    ("prior", "name", "build", "noise", "dof", "missing"),
     [
-        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.0),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, None, 0.0),
         pytest.param(
             priors.BernoulliGaussian(0.4),
             "alpha",
             bernoulli_gaussian,
             np.array([0.3, 0.5, 0.4, 0.8, 0.6]),
+            None,
             0.0,
             marks=pytest.mark.slow,
         ),
-        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.3),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, None, 0.3),
         pytest.param(
-            priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0, marks=pytest.mark.slow
+            priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, None, 0.0, marks=pytest.mark.slow
+        ),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 4.0, 0.0),
+        pytest.param(
+            priors.BernoulliGaussian(0.4),
+            "alpha",
+            bernoulli_gaussian,
+            np.array([0.3, 0.5, 0.4, 0.8, 0.6]),
+            4.0,
+            0.3,
+            marks=pytest.mark.slow,
         ),
     ],
-    ids=["bg", "diagonal", "missing", "te"],
+    ids=["bg", "diagonal", "missing", "te", "student", "student-diagonal-missing"],
 )
-def test_agrees_with_exact_derivatives(prior, name, build, noise, missing):
+def test_agrees_with_exact_derivatives(prior, name, build, noise, dof, missing):
     """Both kinds of errors, for rows whose coefficients and noise do not have the model's law."""
     rng = np.random.default_rng(1)
-    model = Model(rng.normal(size=(5, 2)), rng.normal(size=5), noise, prior)
+    model = Model(rng.normal(size=(5, 2)), rng.normal(size=5), noise, prior, dof)
     n = 4000
     X, _ = model.sample(n, random_state=1)
     X += 0.6 * (X - model.mean) * (rng.random((n, 1)) < 0.2)  # some rows are larger
@@ -130,7 +155,8 @@ def test_agrees_with_exact_derivatives(prior, name, build, noise, missing):
         theta = exact.maximum()
         parameters = exact.parameters(theta)
         expected = {robust: exact.errors(theta, robust) for robust in (True, False)}
-    assert (expected[True]["noise_variance"] > 1.03 * expected[False]["noise_variance"]).all()
+    if dof is None:  # Student noise knows of rows that are larger
+        assert (expected[True]["noise_variance"] > 1.03 * expected[False]["noise_variance"]).all()
     for robust, values in expected.items():
         errors = standard_errors(parameters, X, robust=robust, n_draws=200)
         assert errors.robust == robust
