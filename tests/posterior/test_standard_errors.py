@@ -25,7 +25,7 @@ class Exact:
     then the weights of rows are integrated out numerically. Derivatives are automatic.
     """
 
-    log_weights = np.arange(-7.0, 3.0, 0.25)  # where smooth integrals are exact to many digits
+    log_weights = np.arange(-7.0, 3.0, 0.5)  # where integrals are exact to five digits
 
     def __init__(self, model, X, value, build):
         self.d, self.p = model.mixing.shape
@@ -52,7 +52,7 @@ class Exact:
                 return given_weight(theta, x, 1.0)
             w, h = jnp.exp(self.log_weights), theta[-1] / 2
             values = jax.vmap(given_weight, (None, None, 0))(theta, x, w)
-            return logsumexp(values + h * (jnp.log(h * w) - w) - gammaln(h)) + np.log(0.25)
+            return logsumexp(values + h * (jnp.log(h * w) - w) - gammaln(h)) + np.log(0.5)
 
         rows = jnp.asarray(X)
         self.scores = jax.jit(
@@ -71,9 +71,11 @@ class Exact:
     def maximum(self):
         """Return the parameters of maximum likelihood, by Newton's steps, the first ones halved."""
         theta = self.start
-        for length in (0.5,) * 3 + (1.0,) * 7:
-            step = np.linalg.solve(self.information(theta), self.total(theta))
-            theta = theta + length * step
+        for length in (0.5, 1.0, 1.0):
+            H = self.information(theta)  # which takes the time
+            for _ in range(4):
+                step = np.linalg.solve(H, self.total(theta))
+                theta = theta + length * step
         np.testing.assert_allclose(step, 0.0, atol=1e-5)
         return theta
 
@@ -113,39 +115,28 @@ def ternary(gamma):
 
 
 @pytest.mark.parametrize(
-    ("prior", "name", "build", "noise", "dof", "missing"),
+    ("prior", "name", "build", "noise", "missing"),
     [
-        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, None, 0.0),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.0),
         pytest.param(
             priors.BernoulliGaussian(0.4),
             "alpha",
             bernoulli_gaussian,
             np.array([0.3, 0.5, 0.4, 0.8, 0.6]),
-            None,
             0.0,
             marks=pytest.mark.slow,
         ),
-        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, None, 0.3),
+        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 0.3),
         pytest.param(
-            priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, None, 0.0, marks=pytest.mark.slow
-        ),
-        (priors.BernoulliGaussian(0.4), "alpha", bernoulli_gaussian, 0.5, 4.0, 0.0),
-        pytest.param(
-            priors.BernoulliGaussian(0.4),
-            "alpha",
-            bernoulli_gaussian,
-            np.array([0.3, 0.5, 0.4, 0.8, 0.6]),
-            4.0,
-            0.3,
-            marks=pytest.mark.slow,
+            priors.SingleScaleTernary(0.2), "gamma", ternary, 0.2, 0.0, marks=pytest.mark.slow
         ),
     ],
-    ids=["bg", "diagonal", "missing", "te", "student", "student-diagonal-missing"],
+    ids=["bg", "diagonal", "missing", "te"],
 )
-def test_agrees_with_exact_derivatives(prior, name, build, noise, dof, missing):
+def test_agrees_with_exact_derivatives(prior, name, build, noise, missing):
     """Both kinds of errors, for rows whose coefficients and noise do not have the model's law."""
     rng = np.random.default_rng(1)
-    model = Model(rng.normal(size=(5, 2)), rng.normal(size=5), noise, prior, dof)
+    model = Model(rng.normal(size=(5, 2)), rng.normal(size=5), noise, prior)
     n = 4000
     X, _ = model.sample(n, random_state=1)
     X += 0.6 * (X - model.mean) * (rng.random((n, 1)) < 0.2)  # some rows are larger
@@ -155,8 +146,7 @@ def test_agrees_with_exact_derivatives(prior, name, build, noise, dof, missing):
         theta = exact.maximum()
         parameters = exact.parameters(theta)
         expected = {robust: exact.errors(theta, robust) for robust in (True, False)}
-    if dof is None:  # Student noise knows of rows that are larger
-        assert (expected[True]["noise_variance"] > 1.03 * expected[False]["noise_variance"]).all()
+    assert (expected[True]["noise_variance"] > 1.03 * expected[False]["noise_variance"]).all()
     for robust, values in expected.items():
         errors = standard_errors(parameters, X, robust=robust, n_draws=200)
         assert errors.robust == robust
@@ -165,6 +155,37 @@ def test_agrees_with_exact_derivatives(prior, name, build, noise, dof, missing):
         for key, value in values.items():
             np.testing.assert_allclose(errors[key], value, rtol=0.1, err_msg=key)
         np.testing.assert_array_equal(errors["components"], errors["mixing"].T)
+
+
+@pytest.mark.parametrize(
+    ("p", "noise", "missing"),
+    [
+        (1, 0.3, 0.0),
+        pytest.param(2, np.array([0.3, 0.5, 0.4, 0.8]), 0.2, marks=pytest.mark.slow),
+    ],
+    ids=["isotropic", "diagonal-missing"],
+)
+def test_student_noise_agrees_with_exact_derivatives(p, noise, missing):
+    """Both kinds of errors, for rows some of which have more noise in one column than in others."""
+    rng = np.random.default_rng(1)
+    prior = priors.BernoulliGaussian(0.4)
+    A = 1.5 * rng.normal(size=(4, p))
+    model = Model(A, rng.normal(size=4), noise, prior, noise_dof=4.0)
+    n = 2000
+    X, beta = model.sample(n, random_state=1)
+    left = X - model.mean - beta @ A.T
+    X[:, 0] += left[:, 0] * (rng.random(n) < 0.2)
+    X[(rng.random(X.shape) < missing) & (np.arange(4) != 3)] = np.nan
+    with jax.enable_x64(True):
+        exact = Exact(model, X, prior.alpha, bernoulli_gaussian)
+        theta = exact.maximum()
+        parameters = exact.parameters(theta)
+        expected = {robust: exact.errors(theta, robust) for robust in (True, False)}
+    for robust, values in expected.items():
+        errors = standard_errors(parameters, X, robust=robust, n_draws=200)
+        values["alpha"] = values.pop("own")
+        for key, value in values.items():
+            np.testing.assert_allclose(errors[key], value, rtol=0.1, err_msg=key)
 
 
 def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():

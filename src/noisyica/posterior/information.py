@@ -52,6 +52,11 @@ class Shape(NamedTuple):
         """The number of all coordinates."""
         return self.r * self.m + self.noise + self.prior
 
+    @property
+    def many_noises(self) -> bool:
+        """Whether there are too many noise variances to be taken jointly."""
+        return self.noise > MOST_NOISES
+
     def groups(self, joint: bool, student: bool = False) -> tuple[np.ndarray, ...]:
         """Return which coordinates are taken jointly, as arrays (G, g) of their numbers.
 
@@ -71,7 +76,7 @@ class Shape(NamedTuple):
         pairs = np.stack([square[above], square.T[above]], 1)
         alone = np.setdiff1d(of_z, pairs)
         others = np.arange(of_z.size, self.total)
-        if self.noise > MOST_NOISES:
+        if self.many_noises:
             apart = others[student : self.noise - student]
             alone, others = np.append(alone, apart), np.setdiff1d(others, apart)
         return tuple(group for group in (pairs, alone[:, None], others[None]) if group.size)

@@ -231,14 +231,20 @@ def _prior_hessian(
 def prior_directions(prior: Prior, p: int) -> np.ndarray:
     """Return orthonormal directions (leaves, k) in which the prior's parameters can move.
 
-    They span the range of the derivative of its M-step.
+    They span the range of the derivative of its M-step, less what learning holds where it is.
     """
     prior = cast(prior, float)
     if not len(_flat(prior)):
         return np.zeros((0, 0))
     jacobian = np.asarray(jax.jit(_mstep_jacobian, static_argnames="p")(prior, p=p))
     U, values, _ = np.linalg.svd(jacobian, full_matrices=False)
-    return np.asarray(U[:, values > 1e-8])
+    U = U[:, values > 1e-8]
+    start = np.zeros(len(U))
+    held = np.asarray(jax.jacfwd(lambda change: moved(prior, change).held())(start)) @ U
+    if not held.size:
+        return np.asarray(U)
+    _, values, V = np.linalg.svd(held)
+    return np.asarray(U @ V[np.count_nonzero(values > 1e-8 * values.max()) :].T)
 
 
 def moved(prior: Any, change: Any) -> Any:

@@ -45,7 +45,6 @@ from noisyica._jax.arrays import to_numpy
 from noisyica._jax.precision import double_precision
 from noisyica.posterior.information import (
     LEAST_SHARE,
-    MOST_NOISES,
     Axes,
     Information,
     Shape,
@@ -200,7 +199,7 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
         B = B @ V.T
     shape = Shape(B.shape[1], m, n_noise, k)
     joint = _jointly(shape, MOST_JOINTLY, n)
-    apart = student and not joint and n_noise > MOST_NOISES
+    apart = student and not joint and shape.many_noises
     frame = Frame(B, whole, directions, shape.groups(joint, student))
     return Axes(span @ B, K, shape, frame._replace(mirror=common_mirror(d) if apart else None))
 

@@ -127,6 +127,16 @@ class Adaptive(Independent):
             new.pooling = lax.stop_gradient(share)
         return new
 
+    def held(self) -> Array:
+        """Return how far each component's law, or the one law, is from the centre of its grid.
+
+        Its scale is that of the column of A.
+        """
+        squares = np.square(self.scales)
+        logs = np.log(np.where(squares > 0, self.scales, 1.0))
+        weights = jnp.atleast_2d(jnp.asarray(self.law.weights))
+        return (weights @ (squares * logs)) / (weights @ squares)
+
     @property
     def learns_late(self) -> bool:
         return True
