@@ -7,9 +7,9 @@ with a t law of 5 degrees of freedom; sources that are on together (in a share o
 decides for all); Laplace sources; Bernoulli-Laplace sources that are on together, with t noise.
 Where the model is wrong, the truth is what a fit to very many rows gives.
 
-Other cases have a model of their own, which SAEM fits: "student" (the noise of rows has a t law of 5
-degrees of freedom, and the model noise="student"), "auto" (the same with more noise in some columns
-than in others, and noise="auto"), "adaptive" and "shared" (data as in the first case, and
+Other cases have a model of their own, which SAEM fits: "student" (the noise of rows has a t law of
+5 degrees of freedom, and the model noise="student"), "auto" (the same with more noise in some
+columns than in others, and noise="auto"), "adaptive" and "shared" (data as in the first case, and
 prior="adaptive" with weights of each component, or with common ones).
 
 Printed are the share of intervals that hold the truth, for robust errors and for those by the

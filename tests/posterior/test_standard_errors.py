@@ -8,13 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.special import gammaln, logsumexp
+from jax.scipy.stats import multivariate_normal
 
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
-from noisyica.posterior import enumeration
+from noisyica.laws import NormalScales
+from noisyica.posterior import enumeration, information
 from noisyica.posterior import standard_errors as uncertainty
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.standard_errors import standard_errors
+from noisyica.posterior.student import MOST_DOF
 
 
 class Exact:
@@ -186,6 +189,68 @@ def test_student_noise_agrees_with_exact_derivatives(p, noise, missing):
         values["alpha"] = values.pop("own")
         for key, value in values.items():
             np.testing.assert_allclose(errors[key], value, rtol=0.1, err_msg=key)
+
+
+@pytest.mark.parametrize("robust", [False, True])
+def test_student_noise_of_many_columns(monkeypatch, robust):
+    """Noise variances are apart but for what is common to them, which rows' weights hide in part.
+
+    Without it, their errors would be too small: by a tenth here.
+    """
+    A = np.linalg.qr(np.random.default_rng(5).normal(size=(16, 2)))[0] * 3
+    model = Model(A, None, np.linspace(0.3, 0.8, 16), priors.BernoulliGaussian(0.4), noise_dof=3.0)
+    X, _ = model.sample(2000, random_state=1)
+    joint = standard_errors(model.parameters(), X, robust=robust)
+    monkeypatch.setattr(uncertainty, "MOST_WHOLE", 10)
+    monkeypatch.setattr(uncertainty, "MOST_JOINTLY", 10)
+    monkeypatch.setattr(information, "MOST_NOISES", 10)
+    apart = standard_errors(model.parameters(), X, robust=robust)
+    for name in ("mixing", "mean", "noise_variance", "noise_dof"):
+        ratio = apart[name] / joint[name]
+        assert abs(ratio.mean() - 1) < 0.04, name
+        assert (np.abs(ratio - 1) < 0.2).all(), name
+
+
+def test_the_most_degrees_of_freedom_are_normal_noise():
+    model = Model(np.eye(4)[:, :2], None, 0.5, priors.BernoulliGaussian(0.4))
+    X, _ = model.sample(200, random_state=1)
+    parameters = model.parameters()
+    student = dict(standard_errors(parameters._replace(dof=MOST_DOF), X))
+    assert np.isinf(student.pop("noise_dof"))
+    np.testing.assert_equal(student, dict(standard_errors(parameters, X)))
+
+
+def test_a_learnt_law_has_the_scale_of_its_columns():
+    """The errors with weights that are learnt, at the centre of their grid, by exact derivatives.
+
+    With one component, a row is a mixture of normals; the weights' weak prior is one value each.
+    """
+    scales, weights = np.array([0.0, 0.5, 1.0, 2.0]), np.array([0.4, 0.3, 0.22, 0.08])
+    prior = priors.Adaptive(scales, shared=True)._with(NormalScales(scales, weights), None)
+    model = Model(np.array([[1.0], [-0.7], [0.4]]), None, 0.1, prior)
+    X, _ = model.sample(4000, random_state=1)
+
+    def log_density(theta):
+        A, mean, sigma2, own = jnp.split(theta, [3, 6, 7])
+        covariances = scales[:, None, None] ** 2 * jnp.outer(A, A) + sigma2 * jnp.eye(3)
+        logs = jax.vmap(multivariate_normal.logpdf, (None, None, 0))(X, mean, covariances)
+        return logsumexp(logs + jnp.log(own)[:, None], 0).sum() + jnp.log(own).sum()
+
+    def held(own):  # the sum of weights, and the mean of log s by variance
+        shares = own * scales**2
+        return jnp.stack([own.sum(), shares[1:] @ np.log(scales[1:]) / shares.sum()])
+
+    with jax.enable_x64(True):
+        theta = np.concatenate([model.mixing.ravel(), np.zeros(3), [0.1], weights])
+        H = -np.asarray(jax.hessian(log_density)(theta))
+        fixed = np.zeros((2, len(theta)))
+        fixed[:, 7:] = jax.jacfwd(held)(weights)
+    free = np.linalg.svd(fixed)[2][2:].T
+    expected = np.sqrt(np.diag(free @ np.linalg.inv(free.T @ H @ free) @ free.T))
+    errors = standard_errors(model.parameters(), X, robust=False, n_draws=200)
+    np.testing.assert_allclose(errors["mixing"][:, 0], expected[:3], rtol=0.1)
+    np.testing.assert_allclose(errors["noise_variance"], expected[6], rtol=0.1)
+    np.testing.assert_allclose(errors["weights"], expected[7:], rtol=0.15)
 
 
 def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():

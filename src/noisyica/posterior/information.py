@@ -125,6 +125,8 @@ class Information:
         How many rows each row counts for.
     added : pair of arrays (r, r) and (m, m)
         The precision of z's prior is their Kronecker product.
+    of_prior : array (k, k)
+        The precision of what is known of the prior's parameters beside the rows.
     """
 
     def __init__(
@@ -134,34 +136,43 @@ class Information:
         chains: list[Scores],
         weight: np.ndarray,
         added: tuple[np.ndarray, np.ndarray],
+        of_prior: np.ndarray,
     ) -> None:
         self.shape, self.weight, self.n = shape, weight, weight.sum()
         self.groups, self.mirror = frame.groups, frame.mirror
         k = shape.prior
         squares = sum(s.products[-1][0, -k:, -k:] for s in chains) if k else np.zeros((0, 0))
-        # at the border of the prior's parameters (a weight of zero) there are no second derivatives
-        hessian = sum(s.hessian for s in chains)
-        hessian = np.where(np.isfinite(hessian), hessian, squares)
-        self.prior_root = inverse_root(squares / 2 / self.n)
+        self.prior_root = inverse_root((squares / 2 + of_prior) / self.n)
         self.scores = [self._whitened(s.all) for s in chains]
-        bb = sum(s.bb for s in chains) / 2 / self.n
-        hessian = self.prior_root @ hessian @ self.prior_root / 2 / self.n
         self.inverse, self.lifted = [], []
         for i, group in enumerate(self.groups):
             last = i == len(self.groups) - 1
             scores = [s[group] for s in self.scores]
             J = self._cross(*scores)
+            # by each chain minus E[S S' | x], to which J is added; they differ by twice their error
             products = [self._whitened_products(s.products[i], last) for s in chains]
-            complete = shape.of_change(group, np.eye(shape.r), bb)
-            complete += np.eye(group.shape[1]) * (group >= shape.r * shape.m)[:, None]
+            complete = [self._complete(s, group, last) for s in chains]
+            own = [C - P for C, P in zip(complete, products, strict=True)]
+            first, second = (M + self._cross(s, s) for M, s in zip(own, scores, strict=True))
+            known, prior = np.zeros_like(J), shape.of_change(group, *added) / self.n
             if last and k:
-                complete[0, -k:, -k:] = hessian
-            # each chain by itself says what Cov(S | x) is: they differ by twice its error
-            first, second = (P - self._cross(s, s) for P, s in zip(products, scores, strict=True))
-            H, lifted = _repaired(complete - sum(products) / 2 + J, J, (first - second) / 2)
-            prior = shape.of_change(group, *added) / self.n
+                known[0, -k:, -k:] = self.prior_root @ of_prior @ self.prior_root / self.n
+            H, lifted = _repaired(sum(own) / 2 + J + known, J + known, (first - second) / 2)
             self.inverse.append(np.linalg.inv(H + prior))
-            self.lifted.append(lifted + prior)
+            self.lifted.append(lifted + known + prior)
+
+    def _complete(self, chain: Scores, group: np.ndarray, last: bool) -> np.ndarray:
+        """Return the complete data's information (G, g, g) per row, as one chain has it."""
+        shape, k = self.shape, self.shape.prior
+        complete = shape.of_change(group, np.eye(shape.r), chain.bb / self.n)
+        complete += np.eye(group.shape[1]) * (group >= shape.r * shape.m)[:, None]
+        if last and k:
+            # at the border of the prior's parameters (a weight of zero) there are no second
+            # derivatives
+            hessian = chain.hessian
+            hessian = np.where(np.isfinite(hessian), hessian, chain.products[-1][0, -k:, -k:])
+            complete[0, -k:, -k:] = self.prior_root @ hessian @ self.prior_root / self.n
+        return complete
 
     def _whitened(self, scores: np.ndarray) -> np.ndarray:
         """Return scores (q, n), centred, with the prior's in units of their information."""

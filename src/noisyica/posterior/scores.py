@@ -247,6 +247,16 @@ def prior_directions(prior: Prior, p: int) -> np.ndarray:
     return np.asarray(U @ V[np.count_nonzero(values > 1e-8 * values.max()) :].T)
 
 
+def prior_precision(prior: Any, directions: np.ndarray, rows: float) -> np.ndarray:
+    """Return the precision (k, k) of the weak prior of the prior's parameters in the directions."""
+    start = np.zeros(directions.shape[1])
+    if not start.size:
+        return np.zeros((0, 0))
+    prior = cast(prior, float)
+    hessian = jax.hessian(lambda step: moved(prior, directions @ step).log_weak_prior(rows))
+    return -np.asarray(hessian(start))
+
+
 def moved(prior: Any, change: Any) -> Any:
     """Return the prior with ``change`` added to its leaves."""
     leaves, structure = jax.tree.flatten(prior)

@@ -58,6 +58,7 @@ from noisyica.posterior.scores import (
     common_mirror,
     moved,
     prior_directions,
+    prior_precision,
     row_scores,
 )
 from noisyica.posterior.student import MOST_DOF, dof_information
@@ -244,7 +245,8 @@ def _errors(
     n, noise = weight.sum(), np.broadcast_to(theta.sigma2, len(U))
     pull = _precision(theta, chains, weight, shape.m) if hidden else np.zeros(shape.m)
     added = (U.T @ U, K * pull @ K)
-    information = Information(shape, frame, chains, weight, added)
+    of_prior = prior_precision(theta.prior, frame.directions, n)
+    information = Information(shape, frame, chains, weight, added, of_prior)
     rest = Rest(theta, axes, chains, X, weight, noise.mean() * added[1] / n)
     covariances = information.by_model(K)
     of_change = np.einsum("ja,kab,jb->jk", U, covariances.columns, U, optimize=True)
@@ -256,8 +258,8 @@ def _errors(
         of_change = (of_change + rest.robust(moves)) * n / (n - shape.m)
         of_change = np.maximum(of_change, LEAST_SHARE * by_model)  # never below zero by chance
     of_noise = np.sqrt(np.maximum(covariances.noise, 0.0) / _noise_information(theta))
-    of_prior = _errors_of_prior(theta.prior, frame.directions, covariances.prior)
-    return _by_name(theta, np.sqrt(of_change), of_noise, of_prior)
+    errors = _errors_of_prior(theta.prior, frame.directions, covariances.prior)
+    return _by_name(theta, np.sqrt(of_change), of_noise, errors)
 
 
 def _precision(theta: Parameters, chains: list[Scores], weight: np.ndarray, m: int) -> np.ndarray:

@@ -137,6 +137,19 @@ class Adaptive(Independent):
         weights = jnp.atleast_2d(jnp.asarray(self.law.weights))
         return (weights @ (squares * logs)) / (weights @ squares)
 
+    def log_weak_prior(self, rows: float) -> Array:
+        """Return what is known of the weights beside the rows.
+
+        Each class has one value more than the rows show, as under a flat law of the weights: as a
+        weight is never below 0, the error of one near 0 is not much larger than itself. And weights
+        of components are alike as much as they are pooled: they learn from each other as from
+        ``pooling / (1 - pooling)`` times their own values.
+        """
+        weights = jnp.atleast_2d(jnp.asarray(self.law.weights))
+        common = weights.mean(0)
+        alike = lax.stop_gradient(rows * jnp.asarray(self.pooling) / (1 - self.pooling) / common)
+        return jnp.log(weights).mean(0).sum() - 0.5 * (alike * jnp.square(weights - common)).sum()
+
     @property
     def learns_late(self) -> bool:
         return True

@@ -130,6 +130,13 @@ class Prior(abc.ABC):
         """
         return jnp.zeros(0)
 
+    def log_weak_prior(self, rows: float) -> Array:
+        """Return the log density of a weak prior of the parameters, as errors have it; often none.
+
+        ``rows`` is the number of rows that were learnt from.
+        """
+        return jnp.zeros(())
+
     @abc.abstractmethod
     def statistics(self, latent: Any, weight: Array) -> Any:
         """Return sufficient statistics for the prior's parameters, as weighted sums over rows."""
