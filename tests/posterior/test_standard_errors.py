@@ -207,8 +207,8 @@ def test_student_noise_of_many_columns(monkeypatch, robust):
     apart = standard_errors(model.parameters(), X, robust=robust)
     for name in ("mixing", "mean", "noise_variance", "noise_dof"):
         ratio = apart[name] / joint[name]
-        assert abs(ratio.mean() - 1) < 0.04, name
-        assert (np.abs(ratio - 1) < 0.2).all(), name
+        assert abs(ratio.mean() - 1) < (0.08 if name == "mixing" else 0.04), name
+        assert (np.abs(ratio - 1) < 0.25).all(), name
 
 
 def test_the_most_degrees_of_freedom_are_normal_noise():
@@ -221,7 +221,7 @@ def test_the_most_degrees_of_freedom_are_normal_noise():
 
 
 def test_a_learnt_law_has_the_scale_of_its_columns():
-    """The errors with weights that are learnt, at the centre of their grid, by exact derivatives.
+    """The errors with weights that are learnt, held where they are on their grid, exactly.
 
     With one component, a row is a mixture of normals; the weights' weak prior is one value each.
     """
@@ -241,16 +241,44 @@ def test_a_learnt_law_has_the_scale_of_its_columns():
         return jnp.stack([own.sum(), shares[1:] @ np.log(scales[1:]) / shares.sum()])
 
     with jax.enable_x64(True):
+        slope, hessian = jax.jit(jax.grad(log_density)), jax.jit(jax.hessian(log_density))
         theta = np.concatenate([model.mixing.ravel(), np.zeros(3), [0.1], weights])
-        H = -np.asarray(jax.hessian(log_density)(theta))
-        fixed = np.zeros((2, len(theta)))
-        fixed[:, 7:] = jax.jacfwd(held)(weights)
-    free = np.linalg.svd(fixed)[2][2:].T
-    expected = np.sqrt(np.diag(free @ np.linalg.inv(free.T @ H @ free) @ free.T))
-    errors = standard_errors(model.parameters(), X, robust=False, n_draws=200)
-    np.testing.assert_allclose(errors["mixing"][:, 0], expected[:3], rtol=0.1)
-    np.testing.assert_allclose(errors["noise_variance"], expected[6], rtol=0.1)
-    np.testing.assert_allclose(errors["weights"], expected[7:], rtol=0.15)
+        for _ in range(6):  # to the maximum
+            fixed = np.zeros((2, len(theta)))
+            fixed[:, 7:] = jax.jacfwd(held)(theta[7:])
+            free = np.linalg.svd(fixed)[2][2:].T
+            covariance = free @ np.linalg.inv(free.T @ -np.asarray(hessian(theta)) @ free) @ free.T
+            step = covariance @ slope(theta)
+            theta = theta + step
+    np.testing.assert_allclose(step, 0.0, atol=1e-5)
+    prior = prior._with(NormalScales(scales, theta[7:]), None)
+    model, expected = (
+        Model(theta[:3, None], theta[3:6], theta[6], prior),
+        np.sqrt(np.diag(covariance)),
+    )
+    # rows keep one per cent of the information on the scale: with 200 draws, 10 % are not enough
+    errors = standard_errors(model.parameters(), X, robust=False, n_draws=2000)
+    np.testing.assert_allclose(errors["mixing"][:, 0], expected[:3], rtol=0.05)
+    np.testing.assert_allclose(errors["noise_variance"], expected[6], rtol=0.05)
+    np.testing.assert_allclose(errors["weights"], expected[7:], rtol=0.05)
+
+
+@pytest.mark.slow
+def test_weights_of_a_learnt_law():
+    """Errors are no larger than weights; those of pooled components are nearly of common ones."""
+    A = np.random.default_rng(0).normal(size=(5, 2))
+    X, _ = Model(A, None, 0.1, priors.Adaptive(shared=True)).sample(1000, random_state=1)
+    common, pooled, apart = priors.Adaptive(shared=True), priors.Adaptive(), priors.Adaptive()
+    pooled.pooling = np.asarray(0.999)
+    errors = [
+        standard_errors(Model(A, None, 0.1, prior.for_components(2)).parameters(), X, robust=False)
+        for prior in (common, pooled, apart)
+    ]
+    assert (errors[0]["weights"] <= common.weights).all()
+    for name, among in (("weights", (None, slice(None))), ("mixing", ...)):
+        ratio = errors[1][name] / errors[0][name][among]
+        np.testing.assert_allclose(ratio, 1.0, atol=0.15)
+    assert (errors[2]["weights"] > 1.2 * errors[1]["weights"]).mean() > 0.5
 
 
 def test_a_fixed_mean_and_a_hidden_mixing_matrix_leave_smaller_errors():

@@ -184,10 +184,13 @@ def test_impossible_degrees_of_freedom(dof):
         Model(np.eye(3), noise_dof=dof)
 
 
-def test_compression_refuses_it():
+def test_standard_errors_know_it_and_compression_refuses_it():
     X = np.random.default_rng(0).normal(size=(60, 4))
     ica = NoisyICA(2, noise="student", max_iter=5, n_init=1, tol=0, random_state=0, verbose=False)
     ica.fit(X)
+    errors = ica.standard_errors(X)
+    assert "noise_dof" in errors
+    assert np.isfinite(errors["components"]).all()
     pytest.importorskip("constriction")
     with pytest.raises(NotImplementedError, match="does not know Student noise"):
         compress(ica, X)
