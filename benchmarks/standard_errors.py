@@ -7,6 +7,11 @@ with a t law of 5 degrees of freedom; sources that are on together (in a share o
 decides for all); Laplace sources; Bernoulli-Laplace sources that are on together, with t noise.
 Where the model is wrong, the truth is what a fit to very many rows gives.
 
+Other cases have a model of their own, which SAEM fits: "student" (the noise of rows has a t law of
+5 degrees of freedom, and the model noise="student"), "auto" (the same with more noise in some
+columns than in others, and noise="auto"), "adaptive" and "shared" (data as in the first case, and
+prior="adaptive" with weights of each component, or with common ones).
+
 Printed are the share of intervals that hold the truth, for robust errors and for those by the
 model, each with its Monte-Carlo error (that of independent replicates); the spread of estimates
 over replicates in units of the two errors; and the ratio of robust errors to those by the model.
@@ -21,10 +26,17 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 from noisyica import NoisyICA
+from noisyica.priors import Adaptive
 
-ALPHA, SIGMA = 0.4, 0.5
-NAMES = ("mixing", "mean", "noise_variance", "alpha")
+ALPHA, SIGMA, DOF = 0.4, 0.5, 5
+NAMES = ("mixing", "mean", "noise_variance", "noise_dof", "alpha")
 CASES = ("right", "t5 noise", "on together", "laplace", "all three")
+MODELS = {
+    "student": {"noise": "student"},
+    "auto": {"noise": "auto"},
+    "adaptive": {"prior": "adaptive"},
+    "shared": {"prior": Adaptive(shared=True)},
+}
 
 
 def options():
@@ -32,7 +44,7 @@ def options():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", nargs="+", default=CASES, choices=CASES)
+    parser.add_argument("--cases", nargs="+", default=CASES, choices=(*CASES, *MODELS))
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--columns", type=int, default=6)
@@ -53,7 +65,7 @@ def mixing(chosen):
 
 def rows(case, n, seed, chosen):
     """Return n rows of a case."""
-    rng = np.random.default_rng([CASES.index(case), seed])
+    rng = np.random.default_rng([(*CASES, *MODELS).index(case), seed])
     shape = (n, chosen.components)
     on = rng.random(shape) < ALPHA
     if case in ("on together", "all three"):
@@ -64,21 +76,24 @@ def rows(case, n, seed, chosen):
     noise = rng.normal(size=(n, chosen.columns))
     if case in ("t5 noise", "all three"):
         noise = rng.standard_t(5, size=noise.shape) * np.sqrt(3 / 5)
+    if case in ("student", "auto"):
+        noise /= np.sqrt(rng.chisquare(DOF, size=(n, 1)) / DOF)
+    if case == "auto":
+        noise *= np.linspace(0.5, 1.5, chosen.columns)
     return (on * size) @ mixing(chosen).T + SIGMA * noise + 1.0
 
 
-def fit(X, chosen, seed, init):
+def fit(case, X, chosen, seed, init):
     """Fit the model from a start that is near the maximum, as replicates are not about starts."""
-    return NoisyICA(
-        chosen.components,
-        algorithm=chosen.algorithm,
-        mixing_prior="normal" if chosen.hidden else None,
-        noise=chosen.noise,
-        init=init,
-        max_iter=chosen.iterations,
-        tol=0,
-        random_state=seed,
-    ).fit(X)
+    settings = {
+        "algorithm": "saem" if case in MODELS else chosen.algorithm,
+        "mixing_prior": "normal" if chosen.hidden else None,
+        "noise": chosen.noise,
+        "max_iter": chosen.iterations,
+    }
+    settings |= MODELS.get(case, {})
+    ica = NoisyICA(chosen.components, init=init, tol=0, n_init=1, random_state=seed, **settings)
+    return ica.fit(X)
 
 
 def estimates(ica, reference):
@@ -94,19 +109,22 @@ def estimates(ica, reference):
         "mixing": A[:, order] * signs,
         "mean": ica.mean_,
         "noise_variance": ica.noise_variance_,
-        "alpha": ica.prior_.alpha,
     }
+    if hasattr(ica, "noise_dof_"):
+        values["noise_dof"] = ica.noise_dof_
+    if hasattr(ica.prior_, "alpha"):
+        values["alpha"] = ica.prior_.alpha
     return values, order
 
 
 def replicates(case, chosen):
     """Return the truth by name, and estimates, robust errors and errors by the model of each."""
     start = mixing(chosen)
-    truth, _ = estimates(fit(rows(case, chosen.many, 10**6, chosen), chosen, 0, start), start)
+    truth, _ = estimates(fit(case, rows(case, chosen.many, 10**6, chosen), chosen, 0, start), start)
     results = []
     for seed in range(chosen.replicates):
         X = rows(case, chosen.rows, seed, chosen)
-        ica = fit(X, chosen, seed, truth["mixing"])
+        ica = fit(case, X, chosen, seed, truth["mixing"])
         values, order = estimates(ica, truth["mixing"])
         both = [dict(ica.standard_errors(X, robust=robust)) for robust in (True, False)]
         for errors in both:
@@ -117,7 +135,7 @@ def replicates(case, chosen):
 
 def show(case, truth, results):
     """Print a line for each kind of parameter."""
-    for name in NAMES:
+    for name in (name for name in NAMES if name in truth):
         value, robust, model = (
             np.array([np.ravel(result[i][name]) for result in results]) for i in range(3)
         )

@@ -94,17 +94,18 @@ class Fitted:
         robust : bool, default=True
             Whether the errors are robust (the sandwich of Huber and White): right in large samples
             where the model is not, too, as errors of those parameters at which the model is
-            nearest. If not, they are by the model: right only where the noise is normal and the
-            coefficients have the law of the prior. Both are about the same there. With fewer than
+            nearest. If not, they are by the model: right only where noise and coefficients have
+            the laws of the model. Both are about the same there. With fewer than
             two rows per component they are by the model in any case, and a warning says so.
 
         Returns
         -------
         errors : dict of arrays
-            Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance" and
-            the prior's parameters, by name (:mod:`noisyica.posterior.standard_errors`). Its
-            attribute ``robust`` says which they are. Where ``mixing_prior`` is neither "normal" nor
-            None, the errors of "components" and "mixing" are ``components_std_``.
+            Standard errors of "components" (p, d), "mixing" (d, p), "mean", "noise_variance", the
+            prior's parameters and, for Student noise, "noise_dof" (infinite where that is at its
+            largest value), by name (:mod:`noisyica.posterior.standard_errors`). Its attribute
+            ``robust`` says which they are. Where ``mixing_prior`` is neither "normal" nor None, the
+            errors of "components" and "mixing" are ``components_std_``.
 
         Examples
         --------
@@ -117,13 +118,6 @@ class Fitted:
         ((2, 4), True)
         """
         X, weight = self._rows(X), checked_weight(sample_weight, len(X))
-        if hasattr(self, "noise_dof_"):
-            raise NotImplementedError(
-                "Standard errors are not there for Student noise (noise='student', or 'auto' where "
-                "rows turned out to have heavy tails). Where A is hidden, "
-                "components_std_ has the posterior standard deviations of its entries; for all "
-                "others, fit with bootstrap samples of the rows, or with noise='isotropic'."
-            )
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic

@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 
 from noisyica import Model, Posterior
-from tests.tools import TRUE_PRIORS, some_slow
+from tests.tools import TRUE_PRIORS
 
 
-@pytest.mark.parametrize("name", some_slow(["log", "bg", "ebg", "teoff"], "ebg", "teoff"))
-def test_intervals_and_probabilities_are_calibrated(name):
-    model = Model(
-        np.random.default_rng(1).normal(size=(8, 4)), noise_variance=1.0, prior=TRUE_PRIORS[name]
-    )
+@pytest.mark.parametrize(
+    ("name", "dof"),
+    [
+        *(("log", None), ("bg", None), ("adaptive", 3.0)),
+        *(pytest.param(name, None, marks=pytest.mark.slow) for name in ("ebg", "teoff")),
+    ],
+)
+def test_intervals_and_probabilities_are_calibrated(name, dof):
+    A, prior = np.random.default_rng(1).normal(size=(8, 4)), TRUE_PRIORS[name]
+    model = Model(A, noise_variance=1.0, prior=prior, noise_dof=dof)
     X, beta = model.sample(500, random_state=1)
     posterior = model.posterior(X, n_draws=250, random_state=0)
     on = beta != 0

@@ -184,9 +184,10 @@ def test_impossible_degrees_of_freedom(dof):
         Model(np.eye(3), noise_dof=dof)
 
 
-def test_standard_errors_and_compression_refuse_it():
+def test_standard_errors_know_it():
     X = np.random.default_rng(0).normal(size=(60, 4))
     ica = NoisyICA(2, noise="student", max_iter=5, n_init=1, tol=0, random_state=0, verbose=False)
     ica.fit(X)
-    with pytest.raises(NotImplementedError, match="Standard errors.*components_std_"):
-        ica.standard_errors(X)
+    errors = ica.standard_errors(X)
+    assert "noise_dof" in errors
+    assert np.isfinite(errors["components"]).all()

@@ -245,8 +245,7 @@ def _with_neighbours(settings: dict[str, Any], data: Data) -> dict[str, Any]:
 def _learn_errors(estimator: NoisyICA, data: Data) -> None:
     """Compute the standard errors of the components of a table, which its report shows."""
     table = isinstance(data.layout, Lines) and not data.layout.signal
-    known = not hasattr(estimator, "noise_dof_")  # they are not there for Student noise
-    if table and known and not hasattr(estimator, "standard_errors_"):
+    if table and not hasattr(estimator, "standard_errors_"):
         estimator.standard_errors(data.X)
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noisyica.posterior.scores import Scores
+from noisyica.posterior.scores import Frame, Scores, reflected
 
 LEAST_SHARE = 1e-4
 """The minimum share of the complete data's information that is believed.
@@ -37,7 +37,10 @@ There are then so many pairs, and so few rows, that in some of them H is too sma
 
 
 class Shape(NamedTuple):
-    """The numbers of coordinates: z is (r, m), followed by those of the noise and the prior."""
+    """The numbers of coordinates: z is (r, m), followed by those of the noise and the prior.
+
+    Those of the noise are its log variances and, of Student noise, log nu.
+    """
 
     r: int
     m: int
@@ -49,13 +52,21 @@ class Shape(NamedTuple):
         """The number of all coordinates."""
         return self.r * self.m + self.noise + self.prior
 
-    def groups(self, joint: bool) -> tuple[np.ndarray, ...]:
+    @property
+    def many_noises(self) -> bool:
+        """Whether there are too many noise variances to be taken jointly."""
+        return self.noise > MOST_NOISES
+
+    def groups(self, joint: bool, student: bool = False) -> tuple[np.ndarray, ...]:
         """Return which coordinates are taken jointly, as arrays (G, g) of their numbers.
 
         Either all are in one group; or, for more of them than the rows determine jointly, entries
         (i, j) and (j, i) of z are, as in Picard's Hessian. The column of the mean (the first of z,
         if there is one), and the row of an offset (its last), have no partner. The prior's are
-        together in the last group.
+        together in the last group. Of very many noise variances each is by itself; but those of
+        Student noise have in common what rows do not tell from their weights, which is the first
+        coordinate then (:func:`noisyica.posterior.scores.reflected`): it stays in the last group,
+        and so do the degrees of freedom.
         """
         if joint:
             return (np.arange(self.total)[None],)
@@ -65,9 +76,9 @@ class Shape(NamedTuple):
         pairs = np.stack([square[above], square.T[above]], 1)
         alone = np.setdiff1d(of_z, pairs)
         others = np.arange(of_z.size, self.total)
-        if self.noise > MOST_NOISES:
-            alone = np.append(alone, others[: self.noise])
-            others = others[self.noise :]
+        if self.many_noises:
+            apart = others[student : self.noise - student]
+            alone, others = np.append(alone, apart), np.setdiff1d(others, apart)
         return tuple(group for group in (pairs, alone[:, None], others[None]) if group.size)
 
     def of_change(self, group: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -79,6 +90,18 @@ class Shape(NamedTuple):
         a, b = np.where(inside, group // self.m, 0), np.where(inside, group % self.m, 0)
         both = inside[:, :, None] & inside[:, None]
         return both * left[a[:, :, None], a[:, None]] * right[b[:, :, None], b[:, None]]
+
+
+class Axes(NamedTuple):
+    """Coordinates z in which the complete data's information is about the identity.
+
+    A change of (mean, A), or of A where the mean is not learnt, is U z K.
+    """
+
+    U: np.ndarray  # (d, r)
+    K: np.ndarray  # (m, m), m = p + 1 or, without a mean, p
+    shape: Shape
+    frame: Frame
 
 
 class Covariances(NamedTuple):
@@ -95,49 +118,61 @@ class Information:
     Parameters
     ----------
     shape : Shape
-    groups : tuple of arrays (G, g)
-        The coordinates that are taken jointly.
+    frame : Frame
+        Its groups are the coordinates that are taken jointly.
     chains : list of two Scores
     weight : array (n,)
         How many rows each row counts for.
     added : pair of arrays (r, r) and (m, m)
         The precision of z's prior is their Kronecker product.
+    of_prior : array (k, k)
+        The precision of what is known of the prior's parameters beside the rows.
     """
 
     def __init__(
         self,
         shape: Shape,
-        groups: tuple[np.ndarray, ...],
+        frame: Frame,
         chains: list[Scores],
         weight: np.ndarray,
         added: tuple[np.ndarray, np.ndarray],
+        of_prior: np.ndarray,
     ) -> None:
-        self.shape, self.groups, self.weight, self.n = shape, groups, weight, weight.sum()
+        self.shape, self.weight, self.n = shape, weight, weight.sum()
+        self.groups, self.mirror = frame.groups, frame.mirror
         k = shape.prior
         squares = sum(s.products[-1][0, -k:, -k:] for s in chains) if k else np.zeros((0, 0))
-        # at the border of the prior's parameters (a weight of zero) there are no second derivatives
-        hessian = sum(s.hessian for s in chains)
-        hessian = np.where(np.isfinite(hessian), hessian, squares)
-        self.prior_root = inverse_root(squares / 2 / self.n)
+        self.prior_root = inverse_root((squares / 2 + of_prior) / self.n)
         self.scores = [self._whitened(s.all) for s in chains]
-        bb = sum(s.bb for s in chains) / 2 / self.n
-        hessian = self.prior_root @ hessian @ self.prior_root / 2 / self.n
         self.inverse, self.lifted = [], []
-        for i, group in enumerate(groups):
-            last = i == len(groups) - 1
+        for i, group in enumerate(self.groups):
+            last = i == len(self.groups) - 1
             scores = [s[group] for s in self.scores]
             J = self._cross(*scores)
+            # by each chain minus E[S S' | x], to which J is added; they differ by twice their error
             products = [self._whitened_products(s.products[i], last) for s in chains]
-            complete = shape.of_change(group, np.eye(shape.r), bb)
-            complete += np.eye(group.shape[1]) * (group >= shape.r * shape.m)[:, None]
+            complete = [self._complete(s, group, last) for s in chains]
+            own = [C - P for C, P in zip(complete, products, strict=True)]
+            first, second = (M + self._cross(s, s) for M, s in zip(own, scores, strict=True))
+            known, prior = np.zeros_like(J), shape.of_change(group, *added) / self.n
             if last and k:
-                complete[0, -k:, -k:] = hessian
-            # each chain by itself says what Cov(S | x) is: they differ by twice its error
-            first, second = (P - self._cross(s, s) for P, s in zip(products, scores, strict=True))
-            H, lifted = _repaired(complete - sum(products) / 2 + J, J, (first - second) / 2)
-            prior = shape.of_change(group, *added) / self.n
+                known[0, -k:, -k:] = self.prior_root @ of_prior @ self.prior_root / self.n
+            H, lifted = _repaired(sum(own) / 2 + J + known, J + known, (first - second) / 2)
             self.inverse.append(np.linalg.inv(H + prior))
-            self.lifted.append(lifted + prior)
+            self.lifted.append(lifted + known + prior)
+
+    def _complete(self, chain: Scores, group: np.ndarray, last: bool) -> np.ndarray:
+        """Return the complete data's information (G, g, g) per row, as one chain has it."""
+        shape, k = self.shape, self.shape.prior
+        complete = shape.of_change(group, np.eye(shape.r), chain.bb / self.n)
+        complete += np.eye(group.shape[1]) * (group >= shape.r * shape.m)[:, None]
+        if last and k:
+            # at the border of the prior's parameters (a weight of zero) there are no second
+            # derivatives
+            hessian = chain.hessian
+            hessian = np.where(np.isfinite(hessian), hessian, chain.products[-1][0, -k:, -k:])
+            complete[0, -k:, -k:] = self.prior_root @ hessian @ self.prior_root / self.n
+        return complete
 
     def _whitened(self, scores: np.ndarray) -> np.ndarray:
         """Return scores (q, n), centred, with the prior's in units of their information."""
@@ -181,13 +216,28 @@ class Information:
         r, m, count, k = self.shape
         first, second = (move[: r * m].reshape(r, m, -1) for move in moves)
         columns = [self._cross(row @ first, row @ second) / self.n for row in K]
-        of_noise = [move[r * m : r * m + count] for move in moves]
+        of_noise = [self._log_variances(move[r * m : r * m + count]) for move in moves]
         of_prior = self._cross(*(move[r * m + count :] for move in moves))
         return Covariances(
             added.columns + np.array(columns),
             added.noise + (of_noise[0] * of_noise[1]) @ self.weight / self.n**2,
             added.prior + self.prior_root @ of_prior @ self.prior_root / self.n,
         )
+
+    def _log_variances(self, of_noise: np.ndarray) -> np.ndarray:
+        """Return the coordinates of the noise (q, n) as log variances again, and what follows."""
+        if self.mirror is None:
+            return of_noise
+        d = len(self.mirror)
+        return np.concatenate([reflected(of_noise[:d], self.mirror), of_noise[d:]])
+
+    def _noise_variances(self, diagonal: np.ndarray) -> np.ndarray:
+        """Return the variances (q,) of log variances from those of uncorrelated coordinates."""
+        if self.mirror is None:
+            return diagonal
+        d, squares = len(self.mirror), np.square(self.mirror)
+        own = (1 - 4 * squares) * diagonal[:d] + 4 * squares * (squares @ diagonal[:d])
+        return np.append(own, diagonal[d:])
 
     def _from_groups(self, K: np.ndarray, values: list[np.ndarray]) -> Covariances:
         """Return covariances from n times their entries (G, g, g) in each group."""
@@ -204,7 +254,7 @@ class Information:
         of_prior = values[-1][0, -k:, -k:] if k else np.zeros((0, 0))
         return Covariances(
             columns.reshape(-1, r, r) / self.n,
-            diagonal[r * m : r * m + count] / self.n,
+            self._noise_variances(diagonal[r * m : r * m + count]) / self.n,
             self.prior_root @ of_prior @ self.prior_root / self.n,
         )
 

@@ -10,6 +10,16 @@ within the columns of A,
 Where there are offsets, C has one more row, for changes along (1, .., 1). For a *full* change C of
 (mean, A), which is not restricted to the columns of A, u is Sigma^-1 (x - mean - A beta).
 
+**Student noise.** The weight w of a row is one more of its latent variables: Sigma becomes Sigma /
+w, so that u and the squares are multiplied by w, and the degrees of freedom nu have the score of
+w's law Gamma(nu / 2, nu / 2). We take that of log nu. All scores are linear in w and log w. Given
+beta, w has the law Gamma(k, rate), k = (nu + d) / 2, whose moments are known. So w is not drawn for
+them: the score at the mean is the mean of scores, and the mean of their products is that of the
+means, and one more product of how the scores change with w by one standard deviation, E[w] /
+sqrt(k). Log w goes with w by regression. What is left of it concerns log nu alone and varies as
+much in all rows: it is taken off the complete data's information instead
+(:func:`noisyica.posterior.student.dof_information`).
+
 Scores are taken in the coordinates of a :class:`Frame`, in which the complete data's information on
 each of them is about 1 per row.
 """
@@ -26,6 +36,7 @@ import numpy as np
 from noisyica._jax.arrays import cast
 from noisyica.posterior.chains import blocks, chain, row_keys
 from noisyica.posterior.parameters import Parameters, fitted
+from noisyica.posterior.student import dof_information, dof_score
 from noisyica.priors import Channel, Prior
 from noisyica.rows.block import Block
 
@@ -41,22 +52,24 @@ class Frame(NamedTuple):
     """The coordinates in which scores are taken, and which of their products are wanted.
 
     They are z, with C = B z K' (r m numbers, row by row); the log noise variances, in units of
-    their information; and the prior's parameters along the directions. ``groups`` has arrays
-    (G, g), each line of which has the numbers of g coordinates.
+    their information, and log nu of Student noise; and the prior's parameters along the directions.
+    ``groups`` has arrays (G, g), each line of which has the numbers of g coordinates.
     """
 
     B: Any  # (p, r), or (p + 1, r) with an offset; None for a full change: then diag(sigma)
     K: Any  # (p + 1, m)
     directions: Any  # (leaves, k), of :func:`prior_directions`
     groups: tuple[Any, ...]
+    mirror: Any = None  # (d,)  if the log noise variances are :func:`reflected`
 
 
 class Scores(NamedTuple):
-    """Posterior means for each row (the last axis of the first two), and sums over the rows."""
+    """Posterior means for each row (the last axis of the first three), and sums over the rows."""
 
     all: Any  # (q, n)  the scores of z, of the noise and of the prior
     b: Any  # (p + 1, n)  b = (1, beta)
-    bb: Any  # (m, m)  sum of K' b b' K
+    wb: Any  # (p + 1, n)  w b; w is 1 where the noise is normal
+    bb: Any  # (m, m)  sum of w K' b b' K
     hessian: Any  # (k, k)  minus the second derivatives of the prior's log density
     products: Any  # for each array of groups, (G, g, g): the outer products of complete scores
 
@@ -83,47 +96,95 @@ def row_scores(
         block = block._replace(weight=jnp.asarray(block_weight))
         total, _ = compiled(parameters, block, row_keys(rows, seed, size), *options)
         mean = jax.tree.map(lambda part: np.asarray(part, float) / n_draws, total)
-        parts.append(mean._replace(all=mean.all[:, :n], b=mean.b[:, :n]))
+        of_rows = (part[:, :n] for part in mean[:3])
+        parts.append(Scores(*of_rows, *mean[3:]))
         first += n
-    summed = jax.tree.map(lambda *values: sum(values), *(part[2:] for part in parts))
-    return Scores(*(np.concatenate([part[i] for part in parts], -1) for i in (0, 1)), *summed)
+    summed = jax.tree.map(lambda *values: sum(values), *(part[3:] for part in parts))
+    return Scores(*(np.concatenate([part[i] for part in parts], -1) for i in (0, 1, 2)), *summed)
 
 
 # ------------------------------------------------------------------------------- scores at one draw
+
+
+class _Noise(NamedTuple):
+    """What the noise of rows says at one draw of their coefficients."""
+
+    weight: Array  # (n,)  w, or its mean
+    scores: Array  # (q, n)  of log sigma^2 and log nu, in units of their information
+    change: Any  # (q, n)  by how much they differ if w does by one standard deviation
+    spread: Any  # ()  that standard deviation in units of the mean; None of normal noise
 
 
 def _score(
     parameters: Parameters, latent: Any, seen: Channel, block: Block, frame: Frame
 ) -> Scores:
     """Return the complete data's scores at one draw."""
-    prior, noise = parameters.prior, parameters.sigma2
+    prior = parameters.prior
     beta, offset = prior.coefficients(latent), prior.offset(latent)
     dtype, n = beta.dtype, beta.shape[1]
     weight = block.weight.astype(dtype)
     b = jnp.concatenate([jnp.ones_like(beta[:1]), beta])
     Kb = frame.K.astype(dtype).T @ b
     residual = block.x - fitted(parameters, beta, offset, block.x.dtype)
-    residual = (residual / jnp.sqrt(noise)[..., None]).astype(dtype)  # in units of the noise
+    residual = residual / jnp.sqrt(parameters.sigma2)[..., None]  # in units of the noise
     if frame.B is None:
-        u = residual
+        u = residual.astype(dtype)
     else:
         u = seen.c - seen.c_one[:, None] * offset - seen.G @ beta
         if prior.has_offset:
             u = jnp.concatenate([u, (seen.x_one - seen.c_one @ beta - seen.one_one * offset)[None]])
         u = frame.B.astype(dtype).T @ u
-    # the complete data's information on log sigma^2 is d / 2 per row, or 1 / 2 in each column
-    square = residual * residual - 1
-    of_noise = square if noise.ndim else square.sum(0, keepdims=True) / np.sqrt(len(square))
+    noise = _noise(parameters, residual, frame.mirror, dtype)
     of_prior = _prior_score(prior, beta, offset, frame.directions.astype(dtype)) * (weight > 0)
-    of_z = (u[:, None] * Kb).reshape(-1, n)
-    scores = jnp.concatenate([of_z, of_noise / np.sqrt(2.0), of_prior])
+    of_z = (u[:, None] * (Kb * noise.weight)).reshape(-1, n)
+    scores = jnp.concatenate([of_z, noise.scores, of_prior])
+    products = tuple(_products(scores, weight, group) for group in frame.groups)
+    if noise.spread is not None:
+        change = jnp.concatenate([of_z * noise.spread, noise.change, jnp.zeros_like(of_prior)])
+        more = (_products(change, weight, group) for group in frame.groups)
+        products = tuple(map(jnp.add, products, more))
     return Scores(
         all=scores,
         b=b,
-        bb=((Kb * weight) @ Kb.T).astype(float),
+        wb=noise.weight * b,
+        bb=((Kb * (noise.weight * weight)) @ Kb.T).astype(float),
         hessian=_prior_hessian(prior, beta, offset, weight, frame.directions.astype(dtype)),
-        products=tuple(_products(scores, weight, group) for group in frame.groups),
+        products=products,
     )
+
+
+def _noise(parameters: Parameters, residual: Array, mirror: Any, dtype: Any) -> _Noise:
+    """Return what the residuals (d, n), in units of sigma, say of the noise."""
+    dof, d = parameters.dof, len(residual)
+    squares = residual * residual
+    q = squares.sum(0)
+    w = jnp.ones_like(q) if dof is None else (dof + d) / (dof + q)
+    # the complete data's information on log sigma^2 is d / 2 per row, or 1 / 2 in each column
+    if parameters.sigma2.ndim:
+        squares, units = reflected(w * squares, mirror), reflected(jnp.ones((d, 1)), mirror)
+    else:
+        squares, units = (w * q)[None] / np.sqrt(d), jnp.sqrt(jnp.ones((1, 1)) * d)
+    scores = (squares - units) / np.sqrt(2.0)
+    if dof is None:
+        return _Noise(w.astype(dtype), scores.astype(dtype), None, None)
+    root, spread = jnp.sqrt(dof_information(dof, d)), 1 / jnp.sqrt(0.5 * (dof + d))
+    scores = jnp.concatenate([scores, (dof_score(dof, d, w) / root)[None]])
+    change = jnp.concatenate([squares / np.sqrt(2.0), (0.5 * dof * (1 - w) / root)[None]]) * spread
+    return _Noise(*(part.astype(dtype) for part in (w, scores, change, spread)))
+
+
+def common_mirror(d: int) -> np.ndarray:
+    """Return the unit vector (d,) of a reflection that exchanges e_1 and (1, .., 1) / sqrt(d)."""
+    v = np.full(d, 1 / np.sqrt(d)) - (np.arange(d) == 0)
+    return v / np.linalg.norm(v)
+
+
+def reflected(values: Any, mirror: Any) -> Any:
+    """Return values (d, n) in coordinates of which the first is common to all d; None is no change.
+
+    The reflection is its own inverse.
+    """
+    return values if mirror is None else values - 2 * mirror[:, None] * (mirror @ values)
 
 
 def _products(scores: Array, weight: Array, group: Array) -> Array:
@@ -170,14 +231,30 @@ def _prior_hessian(
 def prior_directions(prior: Prior, p: int) -> np.ndarray:
     """Return orthonormal directions (leaves, k) in which the prior's parameters can move.
 
-    They span the range of the derivative of its M-step.
+    They span the range of the derivative of its M-step, less what learning holds where it is.
     """
     prior = cast(prior, float)
     if not len(_flat(prior)):
         return np.zeros((0, 0))
     jacobian = np.asarray(jax.jit(_mstep_jacobian, static_argnames="p")(prior, p=p))
     U, values, _ = np.linalg.svd(jacobian, full_matrices=False)
-    return np.asarray(U[:, values > 1e-8])
+    U = U[:, values > 1e-8]
+    start = np.zeros(len(U))
+    held = np.asarray(jax.jacfwd(lambda change: moved(prior, change).held())(start)) @ U
+    if not held.size:
+        return np.asarray(U)
+    _, values, V = np.linalg.svd(held)
+    return np.asarray(U @ V[np.count_nonzero(values > 1e-8 * values.max()) :].T)
+
+
+def prior_precision(prior: Any, directions: np.ndarray, rows: float) -> np.ndarray:
+    """Return the precision (k, k) of the weak prior of the prior's parameters in the directions."""
+    start = np.zeros(directions.shape[1])
+    if not start.size:
+        return np.zeros((0, 0))
+    prior = cast(prior, float)
+    hessian = jax.hessian(lambda step: moved(prior, directions @ step).log_weak_prior(rows))
+    return -np.asarray(hessian(start))
 
 
 def moved(prior: Any, change: Any) -> Any:

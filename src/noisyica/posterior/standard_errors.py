@@ -19,8 +19,15 @@ is estimated jointly, from p numbers per row: the p (p + 1) entries of C (one mo
 are offsets), the noise and the prior's parameters; or, with fewer rows still, two entries of C at a
 time. Robust errors take all of a row's influences together in each case.
 
+**Student noise.** The degrees of freedom nu are estimated jointly with the noise variances and the
+prior. D decouples as before (:mod:`noisyica.posterior.orthogonal`). At the largest value of nu the
+noise is normal: all errors are those of normal noise then, and that of nu is infinite. The errors
+of nu, of log nu and of 1 / nu belong together: se(nu) = nu se(log nu) = nu^2 se(1 / nu). Where nu
+is large, intervals of 1 / nu are the better ones.
+
 The complete data's information is block diagonal and known in closed form (A' Sigma^-1 A with E[b
-b'], d / 2, and the prior's own, for which second derivatives are taken).
+b'], or E[w b b'], d / 2, that of w on nu, and the prior's own, for which second derivatives are
+taken).
 
 Where A is hidden, the precision of its prior is added, and the standard errors by the model are its
 posterior's. In robust errors the prior counts as one more row whose score has that precision as its
@@ -30,15 +37,31 @@ covariance, so that both are the same where the model is right.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from noisyica._jax.arrays import to_numpy
 from noisyica._jax.precision import double_precision
-from noisyica.posterior.information import LEAST_SHARE, Information, Shape, inverse_root
+from noisyica.posterior.information import (
+    LEAST_SHARE,
+    Axes,
+    Information,
+    Shape,
+    inverse_root,
+)
+from noisyica.posterior.orthogonal import Rest
 from noisyica.posterior.parameters import Parameters
-from noisyica.posterior.scores import Frame, Scores, moved, prior_directions, row_scores
+from noisyica.posterior.scores import (
+    Frame,
+    Scores,
+    common_mirror,
+    moved,
+    prior_directions,
+    prior_precision,
+    row_scores,
+)
+from noisyica.posterior.student import MOST_DOF, dof_information
 from noisyica.priors import DENSITY, Prior
 
 MOST_JOINTLY = 256
@@ -95,8 +118,8 @@ def standard_errors(
 ) -> StandardErrors:
     """Return standard errors of the fitted parameters by name.
 
-    They are those of "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance" and the
-    prior's parameters.
+    They are those of "components" (p, d), "mixing" (d, p), "mean" (d,), "noise_variance", the
+    prior's parameters and, for Student noise, "noise_dof".
 
     Parameters
     ----------
@@ -132,6 +155,9 @@ def standard_errors(
     directions = prior_directions(parameters.prior, p)
     if directions.size:
         DENSITY.require(parameters.prior)
+    normal = parameters.dof is not None and float(parameters.dof) >= 0.999 * MOST_DOF
+    if normal:
+        parameters = parameters._replace(dof=None)
     theta = to_numpy(parameters)
     axes = _axes(theta, directions, free_mean, len(X))
     count = min(len(X), max(200, int(MOST_NUMBERS / axes.shape.total)))
@@ -141,30 +167,22 @@ def standard_errors(
     thin = _thin(max(group.shape[1] for group in axes.frame.groups))
     options = (axes.frame, max(n_draws // thin, LEAST_DRAWS), thin, n_warmup)
     chains = [row_scores(parameters, rows, weight, *options, seed + i, verbose) for i in (1, 2)]
-    return StandardErrors(_errors(theta, hidden, robust, chains, axes, rows, weight), robust)
+    errors = _errors(theta, hidden, robust, chains, axes, rows, weight)
+    if normal:
+        errors["noise_dof"] = np.asarray(np.inf)
+    return StandardErrors(errors, robust)
 
 
 # ----------------------------------------------------- the units of the complete data's information
 
 
-class _Axes(NamedTuple):
-    """Coordinates z in which the complete data's information is about the identity.
-
-    A change of (mean, A), or of A where the mean is not learnt, is U z K.
-    """
-
-    U: np.ndarray  # (d, r)
-    K: np.ndarray  # (m, m), m = p + 1 or, without a mean, p
-    shape: Shape
-    frame: Frame
-
-
-def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) -> _Axes:
+def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) -> Axes:
     """Return the coordinates for the errors of what was learnt from n rows."""
     A: Any = theta.A
     d, p = A.shape
     noise, k = np.broadcast_to(theta.sigma2, (d,)), directions.shape[1]
-    m, n_noise = p + free_mean, np.size(theta.sigma2)
+    student = theta.dof is not None
+    m, n_noise = p + free_mean, np.size(theta.sigma2) + student
     learnt = slice(1 - free_mean, None)  # which columns of (mean, A)
     K = inverse_root(_second_moments(theta.prior, p)[learnt, learnt])
     whole = np.zeros((p + 1, m))
@@ -172,7 +190,7 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
     shape = Shape(d, m, n_noise, k)
     if _jointly(shape, MOST_WHOLE, n):
         frame = Frame(None, whole, directions, shape.groups(joint=True))
-        return _Axes(np.diag(np.sqrt(noise)), K, shape, frame)
+        return Axes(np.diag(np.sqrt(noise)), K, shape, frame)
     # latent variables move x within the columns of A, and along (1, .., 1) where there are offsets
     span = np.column_stack([A, np.ones(d)]) if theta.prior.has_offset else A
     values, V = np.linalg.eigh(span.T @ (span / noise[:, None]))
@@ -181,8 +199,10 @@ def _axes(theta: Parameters, directions: np.ndarray, free_mean: bool, n: int) ->
     if used.all():  # the symmetric root, in which entries belong to components
         B = B @ V.T
     shape = Shape(B.shape[1], m, n_noise, k)
-    groups = shape.groups(_jointly(shape, MOST_JOINTLY, n))
-    return _Axes(span @ B, K, shape, Frame(B, whole, directions, groups))
+    joint = _jointly(shape, MOST_JOINTLY, n)
+    apart = student and not joint and shape.many_noises
+    frame = Frame(B, whole, directions, shape.groups(joint, student))
+    return Axes(span @ B, K, shape, frame._replace(mirror=common_mirror(d) if apart else None))
 
 
 def _jointly(shape: Shape, most: int, n: int) -> bool:
@@ -213,7 +233,7 @@ def _errors(
     hidden: bool,
     robust: bool,
     chains: list[Scores],
-    axes: _Axes,
+    axes: Axes,
     X: np.ndarray,
     weight: np.ndarray,
 ) -> dict[str, np.ndarray]:
@@ -225,8 +245,9 @@ def _errors(
     n, noise = weight.sum(), np.broadcast_to(theta.sigma2, len(U))
     pull = _precision(theta, chains, weight, shape.m) if hidden else np.zeros(shape.m)
     added = (U.T @ U, K * pull @ K)
-    information = Information(shape, frame.groups, chains, weight, added)
-    rest = _Rest(theta, axes, chains, X, weight, noise.mean() * added[1] / n)
+    of_prior = prior_precision(theta.prior, frame.directions, n)
+    information = Information(shape, frame, chains, weight, added, of_prior)
+    rest = Rest(theta, axes, chains, X, weight, noise.mean() * added[1] / n)
     covariances = information.by_model(K)
     of_change = np.einsum("ja,kab,jb->jk", U, covariances.columns, U, optimize=True)
     of_change = of_change + rest.by_model()
@@ -236,95 +257,40 @@ def _errors(
         of_change = np.einsum("ja,kab,jb->jk", U, covariances.columns, U, optimize=True)
         of_change = (of_change + rest.robust(moves)) * n / (n - shape.m)
         of_change = np.maximum(of_change, LEAST_SHARE * by_model)  # never below zero by chance
-    of_noise = np.sqrt(
-        np.maximum(covariances.noise, 0.0) * (2 if np.ndim(theta.sigma2) else 2 / len(U))
-    )
-    of_prior = _errors_of_prior(theta.prior, frame.directions, covariances.prior)
-    return _by_name(theta, np.sqrt(of_change), of_noise, of_prior)
+    of_noise = np.sqrt(np.maximum(covariances.noise, 0.0) / _noise_information(theta))
+    errors = _errors_of_prior(theta.prior, frame.directions, covariances.prior)
+    return _by_name(theta, np.sqrt(of_change), of_noise, errors)
 
 
 def _precision(theta: Parameters, chains: list[Scores], weight: np.ndarray, m: int) -> np.ndarray:
     """Return the precision of a hidden A's prior for each column of (mean, A), (m,)."""
     A: Any = theta.A
     p = A.shape[1]
-    squares = sum(np.square(s.b[-p:]) @ weight for s in chains) / 2
+    squares = sum((s.b[-p:] * s.wb[-p:]) @ weight for s in chains) / 2
     pull = np.zeros(m)
     pull[-p:] = 1 / (np.square(A).mean(0) + np.mean(theta.sigma2) / squares)
     return pull
 
 
-class _Rest:
-    """The part D of a change of (mean, A) that is orthogonal to A's columns.
-
-    There is none where a change is full: then all its variances are zero.
-    """
-
-    def __init__(
-        self,
-        theta: Parameters,
-        axes: _Axes,
-        chains: list[Scores],
-        X: np.ndarray,
-        weight: np.ndarray,
-        added: np.ndarray,
-    ) -> None:
-        self.axes, self.weight, self.n = axes, weight, weight.sum()
-        U, K, _, frame = axes
-        noise = np.broadcast_to(theta.sigma2, len(U))
-        self.left = np.maximum(noise - np.square(U).sum(1), 0.0)[:, None]
-        seen = ~np.isnan(X.T)
-        self.observed = np.maximum(np.average(seen, 1, weight), 1 / self.n)[:, None]
-        b = [frame.K.T @ s.b for s in chains]
-        means = (b[0] * weight / self.n) @ b[1].T
-        values, V = np.linalg.eigh(0.5 * (means + means.T))
-        self.inverse = np.linalg.inv((V * np.maximum(values, LEAST_SHARE)) @ V.T + added)
-        self.added = added
-        if frame.B is None:
-            self.left, self.residual = np.zeros_like(self.left), np.zeros_like(X.T)
-        else:
-            A: Any = theta.A
-            fit = np.asarray(theta.mean)[:, None] + A @ ((chains[0].b + chains[1].b)[1:] / 2)
-            residual = np.where(seen, X.T - fit, 0.0)
-            self.residual = residual - U @ (U.T @ (residual / noise[:, None]))
-        self.moves = [K @ (self.inverse @ part) for part in b]  # (m, n), times the residual
-
-    def by_model(self) -> np.ndarray:
-        """Return the variances (d, m) where the model is right."""
-        K = self.axes.K
-        return np.asarray(self.left / self.observed * np.diag(K @ self.inverse @ K) / self.n)
-
-    def robust(self, moves: list[np.ndarray]) -> np.ndarray:
-        """Return the variances (d, m) by the influences of rows.
-
-        Twice the covariances with the rest of the change, whose influences are ``moves``, are among
-        them.
-        """
-        U, K, shape, frame = self.axes
-        if frame.B is None:
-            return np.zeros((len(U), shape.m))
-        R, share = self.residual, self.weight / self.n**2
-        own = np.square(R) @ (share * self.moves[0] * self.moves[1]).T / self.observed**2
-        both = np.empty_like(own)
-        first, second = (move[: shape.r * shape.m].reshape(shape.r, shape.m, -1) for move in moves)
-        for k, row in enumerate(K):
-            products = (row @ first) * self.moves[1][k] + (row @ second) * self.moves[0][k]
-            both[:, k] = (U * (R @ (products * share).T)).sum(1)
-        prior = self.left * np.diag(K @ self.inverse @ self.added @ self.inverse @ K) / self.n
-        return np.asarray(own + both / self.observed + prior)
+def _noise_information(theta: Parameters) -> np.ndarray:
+    """Return the complete data's information on each log sigma^2 and, if there is one, log nu."""
+    d = len(theta.mean)
+    of_noise = np.full(np.size(theta.sigma2), 0.5 if np.ndim(theta.sigma2) else d / 2)
+    return of_noise if theta.dof is None else np.append(of_noise, dof_information(theta.dof, d))
 
 
 def _by_name(
     theta: Parameters, of_change: np.ndarray, of_noise: np.ndarray, of_prior: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return by name the standard errors of (mean, A), of log sigma^2 and of the prior."""
+    """Return by name the standard errors of (mean, A), of log sigma^2 and log nu, and the prior."""
     p = theta.A.shape[1]
     errors = {"components": of_change[:, -p:].T, "mixing": of_change[:, -p:]}
     if of_change.shape[1] > p:
         errors["mean"] = of_change[:, 0]
-    diagonal = bool(np.ndim(theta.sigma2))
-    errors["noise_variance"] = (
-        np.asarray(theta.sigma2) * of_noise if diagonal else float(theta.sigma2) * of_noise[0]
-    )
+    if theta.dof is not None:
+        errors["noise_dof"] = np.asarray(theta.dof * of_noise[-1])
+    diagonal, sigma2 = np.ndim(theta.sigma2), np.asarray(theta.sigma2)
+    errors["noise_variance"] = sigma2 * (of_noise[: len(sigma2)] if diagonal else of_noise[0])
     return errors | {
         f"prior_{name}" if name in errors else name: value for name, value in of_prior.items()
     }

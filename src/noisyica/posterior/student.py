@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import digamma, gammaln, polygamma
 
 from noisyica._jax.randomness import Key, uniforms
 from noisyica._jax.special import LOG_2PI, normal_quantile
@@ -121,6 +121,27 @@ def solve_dof(mean: Array, log: Array, start: Array) -> Array:
         return jnp.clip(log_dof + step, jnp.log(LEAST_DOF), jnp.log(MOST_DOF))
 
     return jnp.exp(lax.fori_loop(0, SOLVER_STEPS, improve, jnp.log(start)))
+
+
+def dof_score(dof: Array, count: int, mean: Array) -> Array:
+    """Return the score of log nu given the coefficients, of rows with the weights E[w] = ``mean``.
+
+    With h = nu / 2 it is the mean of h (log h + 1 - digamma(h) + log w - w), w being Gamma with the
+    shape k = (nu + count) / 2.
+    """
+    h, k = 0.5 * dof, 0.5 * (dof + count)
+    constant = (jnp.log(h) - digamma(h)) - (jnp.log(k) - digamma(k))
+    return h * (constant + jnp.log(mean) + 1 - mean)
+
+
+def dof_information(dof: Any, count: int) -> Array:
+    """Return the information that a row has on log nu, if w is known and log w is regressed on it.
+
+    The weight w itself has h^2 (trigamma(h) - 1 / h). Given the coefficients, the part of log w
+    that is not linear in w has the variance trigamma(k) - 1 / k, and is left out.
+    """
+    h, k = 0.5 * jnp.asarray(dof, float), 0.5 * (jnp.asarray(dof, float) + count)
+    return h * h * ((polygamma(1, h) - 1 / h) - (polygamma(1, k) - 1 / k))
 
 
 def log_likelihood(dof: Any, count: Any, q: Any, log_noise: Any) -> Array:

@@ -127,6 +127,29 @@ class Adaptive(Independent):
             new.pooling = lax.stop_gradient(share)
         return new
 
+    def held(self) -> Array:
+        """Return how far each component's law, or the one law, is from the centre of its grid.
+
+        Its scale is that of the column of A.
+        """
+        squares = np.square(self.scales)
+        logs = np.log(np.where(squares > 0, self.scales, 1.0))
+        weights = jnp.atleast_2d(jnp.asarray(self.law.weights))
+        return (weights @ (squares * logs)) / (weights @ squares)
+
+    def log_weak_prior(self, rows: float) -> Array:
+        """Return what is known of the weights beside the rows.
+
+        Each class has one value more than the rows show, as under a flat law of the weights: as a
+        weight is never below 0, the error of one near 0 is not much larger than itself. And weights
+        of components are alike as much as they are pooled: they learn from each other as from
+        ``pooling / (1 - pooling)`` times their own values.
+        """
+        weights = jnp.atleast_2d(jnp.asarray(self.law.weights))
+        common = weights.mean(0)
+        alike = lax.stop_gradient(rows * jnp.asarray(self.pooling) / (1 - self.pooling) / common)
+        return jnp.log(weights).mean(0).sum() - 0.5 * (alike * jnp.square(weights - common)).sum()
+
     @property
     def learns_late(self) -> bool:
         return True

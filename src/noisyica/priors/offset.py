@@ -221,6 +221,12 @@ class Offset(Prior):
             weight.sum(),
         )
 
+    def held(self) -> Array:
+        return self.prior.held()
+
+    def log_weak_prior(self, rows: float) -> Array:
+        return self.prior.log_weak_prior(rows)
+
     def mstep(self: OffsetType, statistics: Any) -> OffsetType:
         inner, size, count = statistics
         return self._with(self.prior.mstep(inner), jnp.maximum(size / count, LEAST_SCALE))
