@@ -246,6 +246,11 @@ class Prior(abc.ABC):
         """The learnt parameters by name."""
         return {name: np.asarray(getattr(self, name), float) for name in self.parameter_names}
 
+    @property
+    def in_brief(self) -> dict[str, np.ndarray]:
+        """What is shown of the learnt parameters where there is little room: all, by default."""
+        return self.parameters
+
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={_short(v)}" for k, v in self.parameters.items())
         return f"{type(self).__name__}({inside})"
