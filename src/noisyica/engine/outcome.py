@@ -46,7 +46,7 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     unit = task.rows.unit
     statistics = to_numpy(run.state.statistics)
     A, mean, noise, prior, _, dof = parameters
-    if dof is not None and task.plan.together and _normal(float(dof), task):
+    if dof is not None and task.plan.automatic_noise and _normal(float(dof), task):
         dof = None
     every = np.arange(A.shape[1])
     own: Any = to_numpy(run.state.estimate)

@@ -156,7 +156,12 @@ class Prior(abc.ABC):
 
     @property
     def learns_late(self) -> bool:
-        """Whether its parameters are held at first, while A turns."""
+        """Whether its parameters are held for the first quarter of burn-in, while A turns.
+
+        A law that is flexible enough to follow mixtures of components would become normal, and then
+        no rotation is better than another. This is about the beginning; ``rotation_trust`` is about
+        what comes after burn-in.
+        """
         return self.smooth
 
     def scale_information(self, p: int) -> np.ndarray:
