@@ -117,7 +117,7 @@ def test_transform_report_and_info(folder, tmp_path):
     assert (tmp_path / "page.html").stat().st_size > 10_000
     for arguments, word in (
         ((folder / "run",), "complete"),
-        ((folder / "run" / "model.npz",), "noise variance"),
+        ((folder / "run" / "model.npz",), "noise, standard deviation"),
         ((), "jaxlib"),
     ):
         result = call("info", *arguments)
@@ -132,9 +132,9 @@ def test_the_summary_says_which_components_are_reliable(folder, tmp_path, n_init
     assert result.exit_code == 0, result.output
     found = hasattr(NoisyICA.load(tmp_path / "run" / "model.npz"), "reliability_")
     assert found == (n_init == "auto")
-    assert ("reliable" in result.output) == (n_init == "auto")
+    assert ("reliable components" in result.output) == (n_init == "auto")
     if n_init == "auto":
-        assert "of 2 components (" in result.output
+        assert " of 2, expected cosine" in result.output
 
 
 def test_a_run_is_not_overwritten_by_mistake(folder, tmp_path):

@@ -100,8 +100,13 @@ def test_terminal_and_report_say_the_same():
     X = model.sample(40, random_state=0)[0]
     ica = NoisyICA(3, max_iter=30, tol=0, random_state=0, verbose=False).fit(X)
     text = f"{100 * ica.explained_variance_ratio_.sum():.1f} %"
-    assert text in summary(ica)["components"]
+    printed = summary(ica)
+    assert printed["variance explained"].startswith(text)
     data = Data(X, {}, np.arange(40).astype(str), Lines(np.arange(30).astype(str)))
     looked = sample.look(ica, data, None)
     tiles = {tile["label"]: tile["value"] for tile in facts.summary(ica, data, looked)}
-    assert tiles["Variance explained"] == text
+    assert tiles.pop("Variance explained") == text
+    # all else that is printed is said on the page, too
+    said = {name.lower(): value for name, value in printed.items() if name != "variance explained"}
+    assert all(said.pop(name.lower(), value).startswith(value) for name, value in tiles.items())
+    assert not said

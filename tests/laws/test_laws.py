@@ -18,6 +18,7 @@ from noisyica.laws import (
     Laplace,
     Mixture,
     Normal,
+    NormalScales,
     Scaled,
     ScaleMixture,
 )
@@ -323,3 +324,34 @@ def test_laws_of_different_kinds_have_different_structures():
 def test_divergent_tilts_have_an_infinite_normaliser():
     for law in (Laplace(), Exponential()):
         assert law.log_normaliser(0.0, 3.0) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Mixture((Dirac(), Normal()), (0.2, 0.3, 0.5)), "as it has laws, 2; got 3"),
+        (lambda: NormalScales((0.0, 1.0), (1.0,)), "as it has laws, 2; got 1"),
+        (lambda: NormalScales((0.0, 1.0), np.ones((4, 3))), r"2; got an array of shape \(4, 3\)"),
+        (lambda: NormalScales((1.0, 0.5), (0.5, 0.5)), "must increase"),
+        (lambda: NormalScales((-1.0, 0.5), (0.5, 0.5)), "must be 0 or more"),
+    ],
+)
+def test_weights_and_scales_that_do_not_fit_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_normal_scales_are_the_mixture_of_their_parts():
+    """Answers that NormalScales works out in its own way are those of the mixture."""
+    weights = (0.3, 0.4, 0.2, 0.1)
+    own = NormalScales((0.0, 0.5, 1.0, 3.0), weights)
+    mixture = Mixture((Dirac(), *(Normal(scale=s) for s in own.scales[1:])), weights)
+    a, b = jnp.asarray([0.0, 1.0, 9.0])[:, None], jnp.linspace(-4, 4, 7)
+    t = jnp.linspace(-5, 5, 21)
+    for law in (own, mixture):
+        assert not law.smooth
+    np.testing.assert_allclose(own.log_normaliser(a, b), mixture.log_normaliser(a, b), rtol=1e-5)
+    np.testing.assert_allclose(own.moments(a, b), mixture.moments(a, b), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(own.log_density(t), mixture.log_density(t), rtol=1e-5)
+    np.testing.assert_allclose(own.statistics(t), mixture.statistics(t)[0], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(own.score(t[t != 0]), mixture.score(t[t != 0]), rtol=1e-4)

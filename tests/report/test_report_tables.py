@@ -95,7 +95,7 @@ def test_coefficients_by_class(visit, pages, coefficients):
     assert np.allclose(found["between"], 1 - within / coefficients.var(0), atol=1e-5)
     page = visit(pages / "images.html")
     text = page.inner_text("#classes")
-    assert f"Component 2 {100 * found['between'][2]:.0f} % between classes" in text
+    assert f"Component 2 {100 * found['between'][2]:.0f}\u00a0% between classes" in text
     assert page.locator("#classes figure").count() == len(coefficients.T)
 
 

@@ -101,29 +101,9 @@ def print_outcome(outcome: Outcome) -> None:
 
 def summary(estimator: NoisyICA) -> dict[str, str]:
     """A fitted estimator in a few pairs of name and value."""
-    import numpy as np
+    from noisyica.engine.findings import facts
 
-    from noisyica.engine import mixing
-
-    p, d = estimator.components_.shape
-    share = 100 * estimator.explained_variance_ratio_.sum()
-    parameters = {
-        name: np.array2string(np.asarray(value), precision=4, threshold=10)
-        for name, value in estimator.prior_.parameters.items()
-    }
-    named = isinstance(estimator.prior, str)
-    converged = "converged" if estimator.converged_ else "not seen to converge"
-    return {
-        "components": f"{p} of {d} columns, {share:.1f} % of the variance",
-        **_reliable(estimator),
-        "prior": str(estimator.prior if named else type(estimator.prior_).__name__),
-        **parameters,
-        "mixing prior": "{} ({})".format(*mixing.in_words(estimator)),
-        "noise variance": f"{np.mean(estimator.noise_variance_):.4g}",
-        **_outlying(estimator),
-        "iterations": f"{estimator.n_iter_} ({converged})",
-        "found": "; ".join(f"{part} {words}" for part, words in estimator.describe().items()),
-    }
+    return {fact.name: f"{fact.value}, {fact.note}" for fact in facts(estimator, "{:.4g}".format)}
 
 
 def print_assumptions(who_assumes: str, X: Any) -> None:
@@ -132,29 +112,6 @@ def print_assumptions(who_assumes: str, X: Any) -> None:
 
     missing = ", and that entries are missing at random" if np.isnan(X).any() else ""
     typer.echo(f"{who_assumes} that rows are independent of each other{missing}.")
-
-
-def _reliable(estimator: NoisyICA) -> dict[str, str]:
-    """How many components are reliable, and which are doubtful, if that was looked at."""
-    from noisyica.engine.reliability import share_in_words
-
-    if not hasattr(estimator, "reliability_"):
-        return {}
-    return {"reliable": "{} components ({})".format(*share_in_words(estimator.reliability_))}
-
-
-def _outlying(estimator: NoisyICA) -> dict[str, str]:
-    """The degrees of freedom of Student noise, and how many rows are outlying."""
-    from noisyica.posterior.student import OUTLYING
-
-    if not hasattr(estimator, "noise_dof_"):
-        return {}
-    weights = estimator.row_weights_
-    return {
-        "degrees of freedom": f"{estimator.noise_dof_:.4g} (Student noise)",
-        "outlying rows": f"{(weights < OUTLYING).sum():,} of {len(weights):,} (weight below "
-        f"{OUTLYING:g})",
-    }
 
 
 def print_pairs(pairs: dict[str, Any]) -> None:

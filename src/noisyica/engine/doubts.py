@@ -49,12 +49,12 @@ def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
 def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
     """Return what to say where the noise variance has run to its floor, or nothing."""
     sigma2, floor = np.asarray(run.state.parameters.sigma2), task.constants.floor
-    if task.plan.diagonal and task.plan.together:
+    if task.plan.pooled_noise:
         floor = np.asarray(least_beside_others(sigma2, floor))
     met = sigma2 <= floor * (1 + 1e-9)
     if task.plan.diagonal:
         squares = np.asarray(task.blocks.sum_xx).sum(0)
-        share = LEAST_TOGETHER if task.plan.together else LEAST_OWN_NOISE
+        share = LEAST_TOGETHER if task.plan.pooled_noise else LEAST_OWN_NOISE
         met &= (squares > 0) & ~_lost(task)
         if not met.any():
             return ""

@@ -47,7 +47,7 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
     if s.weights is not None:
         mean = mean / s.weights.total
         dof = solve_dof(s.weights.mean, s.weights.log, old.dof)
-    if plan.diagonal and plan.together:
+    if plan.pooled_noise:
         least = LEAST_OF_ALL * floor
         left = scales_together(jnp.maximum(left, least), constants.total_weight / 2)
         floor = jnp.maximum(least_beside_others(left, floor), least)

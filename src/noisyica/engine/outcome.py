@@ -49,7 +49,7 @@ def fitted_attributes(run: Run, task: Task, automatic: bool) -> dict[str, Any]:
     unit = task.rows.unit
     statistics = to_numpy(run.state.statistics)
     A, mean, noise, prior, _, dof = parameters
-    if task.plan.together:  # "auto" ends with the simplest noise that the rows do not speak against
+    if task.plan.automatic_noise:  # it ends as simple as the rows do not speak against
         dof = None if dof is None or _normal(float(dof), task) else dof
         noise = _simplest(run, task, noise)
     every = np.arange(A.shape[1])
@@ -93,7 +93,7 @@ def _normal(dof: float, task: Task) -> bool:
 
 def _simplest(run: Run, task: Task, noise: Any) -> Any:
     """Return one noise variance instead of the columns' own where rows do not tell these apart."""
-    if not task.plan.diagonal:
+    if not task.plan.pooled_noise:
         return noise
     state = run.state
     prior, free_mean = state.parameters.prior, task.plan.free_mean

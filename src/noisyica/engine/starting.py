@@ -69,7 +69,7 @@ def _methods(task: Task) -> tuple[str, ...]:
     """
     plan = task.plan
     methods = task.prior.starts + (() if plan.mixing is None else plan.mixing.starts)
-    if plan.diagonal and plan.together and not task.prior.has_offset:
+    if plan.pooled_noise and not task.prior.has_offset:
         methods += tuple(method + IN_UNITS for method in methods)
     return methods
 
@@ -92,7 +92,7 @@ def _start(task: Task, method: str) -> Parameters:
     """Return the parameters to start from by one of the methods of :mod:`noisyica.rows.starts`."""
     size: Any = 1.0
     method, alike, _ = method.partition(IN_UNITS)
-    own_noise = task.plan.diagonal and not task.plan.together
+    own_noise = task.plan.diagonal and not task.plan.pooled_noise
     if (alike or own_noise) and not task.prior.has_offset:
         # where columns have noise of their own, their units should not matter
         size = starts.column_sizes(task.sample)

@@ -29,10 +29,15 @@ class Plan(NamedTuple):
     free_mean: bool  # whether the mean is learnt
     mixing: MixingPrior | None  # the prior of A, where A is hidden and drawn
     diagonal: bool  # whether each column of x has a noise variance of its own
-    together: bool  # whether these variances have a common law, which is learnt
+    automatic_noise: bool  # whether it is learnt how much columns and rows differ
     truncate: bool  # whether statistics are truncated on random boundaries
     dtype: str  # of the sampler
     student: bool = False  # whether each row has a weight of its own
+
+    @property
+    def pooled_noise(self) -> bool:
+        """Whether columns have noise variances of their own that have a common law."""
+        return self.diagonal and self.automatic_noise
 
 
 class Schedule(NamedTuple):

@@ -233,7 +233,7 @@ def _plan(settings: Settings, free_mean: bool, prior: Prior) -> Plan:
         # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
         diagonal=_own_noise(settings),
-        together=settings.noise == "auto",
+        automatic_noise=settings.noise == "auto",
         student=settings.noise == "student" or (settings.noise == "auto" and weights),
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
@@ -280,7 +280,7 @@ def _least_noise(plan: Plan, p: int, rows: Rows, summary: Summary, blocks: Block
         unbounded = plan.algorithm.at_mode and p > rows.d
         share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
         return np.asarray(share * mean_square)
-    share = LEAST_TOGETHER if plan.together else LEAST_OWN_NOISE
+    share = LEAST_TOGETHER if plan.pooled_noise else LEAST_OWN_NOISE
     own = np.maximum(share * of_columns, LEAST_COLUMN * mean_square)
     # a constant column says nothing of its noise: it gets as little as can be told from rounding
     return np.where(of_columns > 0, own, ROUNDING[plan.dtype] * mean_square)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +20,95 @@ from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
 from noisyica.laws.together import weights_together
 
 Array = jax.Array
+WeightedType = TypeVar("WeightedType", bound="Weighted")
+
+
+class Weighted(Law):
+    """A law that mixes others by its ``weights``: what follows from that for all such laws.
+
+    The weights of several components have an axis more, which is the first one where the laws are
+    learnt, and comes after that of the weights where they act on rows of coefficients.
+    """
+
+    weights: Any
+
+    def _mixed(self) -> tuple[Law, ...]:
+        """The laws that are mixed."""
+        raise NotImplementedError
+
+    def _check_weights(self) -> None:
+        """Raise an error unless there are as many weights as laws."""
+        shape, count = np.shape(self.weights), len(self._mixed())
+        if not shape or count not in (shape[0], shape[-1]):
+            found = f"an array of shape {shape}" if len(shape) > 1 else sum(shape)
+            raise ValueError(
+                f"{type(self).__name__} needs as many weights as it has laws, {count}; got {found}."
+            )
+
+    def _atoms(self) -> list[bool]:
+        """Of each law, whether it is an atom."""
+        return [isinstance(x, Dirac) for x in self._mixed()]
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return all(x.smooth for x in self._mixed())
+
+    def parts(self) -> list[tuple[ArrayLike, Law]]:
+        return [
+            (self.weights[k] * weight, part)
+            for k, law in enumerate(self._mixed())
+            for weight, part in law.parts()
+        ]
+
+    def _log_weights(self) -> list[Array]:
+        """The log of each law's weight."""
+        logs = jnp.log(jnp.asarray(self.weights))
+        return [logs[k] for k in range(len(self._mixed()))]
+
+    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+        minima = []
+        for x, w in zip(self._mixed(), self._log_weights(), strict=True):
+            t, value = x.best(a, b)
+            minima.append((t, value - w))
+        return functools.reduce(lower, minima)
+
+    def penalty(self, t: ArrayLike) -> Array:
+        terms = [x.penalty(t) - w for x, w in zip(self._mixed(), self._log_weights(), strict=True)]
+        return functools.reduce(jnp.minimum, terms)
+
+    def pieces(self) -> list[Piece]:
+        kinks = not any(self._atoms())  # where there is an atom, zero is taken care of
+        return [
+            x
+            for law in self._mixed()
+            for x in law.pieces()
+            if kinks or x.free or isinstance(law, Dirac)
+        ]
+
+    def classes(self) -> Classes | None:
+        known = [part for part in (x.classes() for x in self._mixed()) if part is not None]
+        logs = jnp.log(jnp.asarray(self.weights))
+        if len(known) < len(self._mixed()) or logs.ndim > 1:
+            return None
+        weighted = [
+            part._replace(log_weights=part.log_weights + logs[k]) for k, part in enumerate(known)
+        ]
+        return Classes(*(jnp.concatenate(values) for values in zip(*weighted, strict=True)))
+
+    def guarded(self: WeightedType) -> WeightedType:
+        if not any(self._atoms()):
+            return self
+        inside: Any = keep_inside(jnp.asarray(self.weights), 0.02)
+        return dataclasses.replace(self, weights=inside)  # type: ignore[type-var]
+
+    def log_guard_ratio(self, t: Array, guarded: Any) -> Array:
+        if not any(self._atoms()):
+            return jnp.zeros_like(t)
+        return self.log_density(t) - guarded.log_density(t)
 
 
 @law()
-class Mixture(Law):
+class Mixture(Weighted):
     """A finite mixture of laws; its weights are learnt. Atoms (:class:`Dirac`) may be among them.
 
     Parameters
@@ -37,18 +123,10 @@ class Mixture(Law):
     def __post_init__(self) -> None:
         object.__setattr__(self, "laws", tuple(self.laws))
         object.__setattr__(self, "weights", as_vector(self.weights))
+        self._check_weights()
 
-    def parts(self) -> list[tuple[ArrayLike, Law]]:
-        weights: Any = self.weights
-        return [
-            (weights[k] * weight, part)
-            for k, law in enumerate(self.laws)
-            for weight, part in law.parts()
-        ]
-
-    def _atoms(self) -> list[bool]:
-        """Of each law, whether it is an atom."""
-        return [isinstance(x, Dirac) for x in self.laws]
+    def _mixed(self) -> tuple[Law, ...]:
+        return self.laws
 
     @property
     def _slab(self) -> int | None:
@@ -60,10 +138,6 @@ class Mixture(Law):
     def n_uniforms(self) -> int:  # type: ignore[override]
         most = max(x.n_uniforms for x in self.laws)
         return max(most, 1) if self._slab is not None else most + 1
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return all(x.smooth for x in self.laws)
 
     @property
     def n_parameters(self) -> int:
@@ -87,11 +161,6 @@ class Mixture(Law):
         return Mixture(
             tuple(x if isinstance(x, Dirac) else x.located() for x in self.laws), self.weights
         )
-
-    def _log_weights(self) -> list[Array]:
-        """The log of each law's weight."""
-        logs = jnp.log(jnp.asarray(self.weights))
-        return [logs[k] for k in range(len(self.laws))]
 
     def _log_terms(self, terms: list[Array]) -> tuple[Array, list[Array]]:
         """The log of the weighted sum of the laws' terms, given by their logs, and their shares."""
@@ -187,26 +256,6 @@ class Mixture(Law):
             result = jnp.where(switch < bound, value, result)
         return result
 
-    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        minima = []
-        for x, w in zip(self.laws, self._log_weights(), strict=True):
-            t, value = x.best(a, b)
-            minima.append((t, value - w))
-        return functools.reduce(lower, minima)
-
-    def penalty(self, t: ArrayLike) -> Array:
-        terms = [x.penalty(t) - w for x, w in zip(self.laws, self._log_weights(), strict=True)]
-        return functools.reduce(jnp.minimum, terms)
-
-    def pieces(self) -> list[Piece]:
-        kinks = not any(self._atoms())  # where there is an atom, zero is taken care of
-        return [
-            x
-            for law in self.laws
-            for x in law.pieces()
-            if kinks or x.free or isinstance(law, Dirac)
-        ]
-
     def statistics(self, t: Array) -> Any:
         shares = tuple(self._memberships(t))
         inner = tuple(
@@ -233,21 +282,9 @@ class Mixture(Law):
             weights = weights_together(weights)
         return Mixture(laws, keep_inside(weights))
 
-    def _part_classes(self) -> list[Classes | None]:
-        return [x.classes() for x in self.laws]
-
-    def classes(self) -> Classes | None:
-        parts, logs = self._part_classes(), jnp.log(jnp.asarray(self.weights))
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts) or logs.ndim > 1:
-            return None
-        weighted = [
-            part._replace(log_weights=part.log_weights + logs[k]) for k, part in enumerate(known)
-        ]
-        return Classes(*(jnp.concatenate(values) for values in zip(*weighted, strict=True)))
-
     def class_statistics(self, counts: Array, sums: Array) -> Any:
-        sizes = [len(part.means) for part in self._part_classes() if part is not None]
+        known = (x.classes() for x in self.laws)
+        sizes = [len(part.means) for part in known if part is not None]
         ends = list(itertools.accumulate(sizes))
         slices = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
         inner = [
@@ -262,18 +299,10 @@ class Mixture(Law):
         ]
         return add(m * x for m, x, _ in terms), add(m * one for m, _, one in terms)
 
-    def guarded(self) -> Mixture:
-        if not any(self._atoms()):
-            return self
-        weights = jnp.asarray(self.weights)
-        return Mixture(self.laws, keep_inside(weights, 0.02))
-
     def log_guard_ratio(self, t: Array, guarded: Mixture) -> Array:
-        if not any(self._atoms()):
-            return jnp.zeros_like(t)
+        if self._slab is None or not any(self._atoms()):
+            return super().log_guard_ratio(t, guarded)
         change = jnp.log(jnp.asarray(self.weights)) - jnp.log(jnp.asarray(guarded.weights))
-        if self._slab is None:
-            return self.log_density(t) - guarded.log_density(t)
         return add(m * change[k] for k, m in enumerate(self._memberships(t)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,8 +15,8 @@ from noisyica._jax.arrays import floating
 from noisyica._jax.special import LOG_2PI, normal_quantile
 from noisyica._jax.xla import once
 from noisyica.laws.atoms import Dirac, Normal
-from noisyica.laws.base import Classes, Law, Piece, Uniforms, law
-from noisyica.laws.mixtures import add, as_vector, keep_inside, lower, mixed_moments, normalise
+from noisyica.laws.base import Law, Uniforms, law
+from noisyica.laws.mixtures import Weighted, add, as_vector, mixed_moments, normalise
 from noisyica.laws.together import weights_together
 
 Array = jax.Array
@@ -32,7 +31,7 @@ NARROW = 0.4
 
 
 @law("scales")
-class NormalScales(Law):
+class NormalScales(Weighted):
     """A mixture of normals of mean 0 on a grid of scales; 0 among them is an atom at 0.
 
     Its weights are learnt, and the scales are not. The more scales there are, the more symmetric
@@ -68,6 +67,10 @@ class NormalScales(Law):
             raise ValueError(f"The scales of NormalScales must increase; got {self.scales}.")
         if not self.scales or self.scales[0] < 0:
             raise ValueError(f"The scales of NormalScales must be 0 or more; got {self.scales}.")
+        self._check_weights()
+
+    def _mixed(self) -> tuple[Law, ...]:
+        return tuple(Normal(scale=s) if s else Dirac() for s in self.scales)
 
     def _with(self, weights: Any) -> NormalScales:
         """The law with other weights."""
@@ -78,22 +81,9 @@ class NormalScales(Law):
         return self.scales[0] == 0
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return not self._has_atom
-
-    @property
     def n_parameters(self) -> int:
         # weights sum to one, and moving them along the grid is a change of the column of A
         return max(len(self.scales) - 2, 0)
-
-    def parts(self) -> list[tuple[ArrayLike, Law]]:
-        weights: Any = self.weights
-        return [(weights[k], Normal(scale=s) if s else Dirac()) for k, s in enumerate(self.scales)]
-
-    def _log_weights(self) -> list[Array]:
-        """The log of each class's weight."""
-        logs = jnp.log(jnp.asarray(self.weights))
-        return [logs[k] for k in range(len(self.scales))]
 
     # ------------------------------------------------------------------------------- tilted laws
 
@@ -133,30 +123,6 @@ class NormalScales(Law):
             chosen = jnp.where(u[0] < bound, tau, chosen)
         chosen = once(chosen)
         return chosen * b + jnp.sqrt(chosen) * normal_quantile(u[1])
-
-    def best(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-        minima = []
-        for (_, part), w in zip(self.parts(), self._log_weights(), strict=True):
-            t, value = part.best(a, b)
-            minima.append((t, value - w))
-        return functools.reduce(lower, minima)
-
-    def penalty(self, t: ArrayLike) -> Array:
-        terms = [
-            part.penalty(t) - w
-            for (_, part), w in zip(self.parts(), self._log_weights(), strict=True)
-        ]
-        return functools.reduce(jnp.minimum, terms)
-
-    def pieces(self) -> list[Piece]:
-        return [piece for _, part in self.parts() for piece in part.pieces()]
-
-    def classes(self) -> Classes | None:
-        weights = jnp.asarray(self.weights)
-        if weights.ndim > 1:
-            return None
-        scales = jnp.asarray(self.scales, float)
-        return Classes(jnp.log(weights), jnp.zeros_like(scales), scales)
 
     def class_statistics(self, counts: Array, sums: Array) -> Any:
         return tuple(counts)
@@ -211,12 +177,6 @@ class NormalScales(Law):
         counts = jnp.stack(statistics, -1)
         drawn = counts.sum(-1, keepdims=True) * weights_together(counts)
         return self._with(weights_of(drawn, self.scales))
-
-    def guarded(self) -> NormalScales:
-        return self._with(keep_inside(jnp.asarray(self.weights), 0.02))
-
-    def log_guard_ratio(self, t: Array, guarded: NormalScales) -> Array:
-        return self.log_density(t) - guarded.log_density(t)
 
 
 def weights_of(counts: Array, scales: Sequence[float]) -> Array:

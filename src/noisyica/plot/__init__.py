@@ -6,6 +6,7 @@ frees the memory of one that is not needed any more.
 """
 
 from noisyica.plot.classes import coefficients
+from noisyica.plot.densities import density
 from noisyica.plot.fits import activation, convergence, selection, stability
 from noisyica.plot.rows import components, overview, reconstruction
 
@@ -14,6 +15,7 @@ __all__ = [
     "coefficients",
     "components",
     "convergence",
+    "density",
     "overview",
     "reconstruction",
     "selection",

@@ -28,6 +28,8 @@ FIXED = (
 """What may be in every history; the rest of a history are the parameters of the prior."""
 ROWS = 2000
 """The maximum number of rows whose posterior is drawn from."""
+ON = 0.95
+"""A component whose probability of being on is greater is never called off."""
 
 
 def convergence(ica: NoisyICA, figure: Any = None) -> Any:
@@ -103,9 +105,10 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     """Plot how often each component is on, or how large its coefficients are.
 
     What the prior says of that is shown, too.
-    If the prior has an atom at zero, and some of the ``values`` are zero, bars show how often each
-    component is on. Otherwise dots are medians, thick lines hold half of a component's
-    coefficients, and thin lines nine tenths of them; the bands hold as much of the prior.
+    If by the prior some component is off in at least one row of twenty, and some of the ``values``
+    are zero, bars show how often each component is on. Otherwise dots are medians, thick lines hold
+    half of a component's coefficients, and thin lines nine tenths of them; the bands hold as much
+    of the prior. :func:`density` draws all of the law.
 
     Parameters
     ----------
@@ -126,14 +129,14 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     >>> axes = plot.activation(ica, X)
     """
     p = len(ica.components_)
-    draws = _draws(ica, values)
+    draws = draws_of(ica, values)
     prior = marginal(ica.prior_, p, np.linspace(-1, 1, 3))
     axes = axes if axes is not None else _new_axes(max(4.0, 0.28 * p + 1.5))
     axes.set_xlabel("Component")
     axes.set_xticks(np.arange(p) if p <= 30 else axes.get_xticks())
     axes.set_xlim(-0.7, p - 0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    if (prior.probability_on < 1).any() and (draws == 0).any():
+    if (prior.probability_on <= ON).any() and (draws == 0).any():
         axes.bar(np.arange(p), (draws != 0).mean(0), width=0.7, label="posterior")
         for j, on in enumerate(prior.probability_on):
             axes.hlines(
@@ -144,9 +147,17 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
         _legend_above(axes)
         return axes
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
-    of_prior, of_draws = np.quantile(prior.draws, levels), np.quantile(draws, levels, axis=0)
-    axes.axhspan(of_prior[0], of_prior[4], color="0.94", zorder=0, label="prior, 90 %")
-    axes.axhspan(of_prior[1], of_prior[3], color="0.86", zorder=0, label="prior, 50 %")
+    of_draws = np.quantile(draws, levels, axis=0)
+    # where all components have the same law, all draws together tell it best
+    same = prior.draws if prior.of_each else prior.draws.reshape(-1, 1)
+    of_prior = np.broadcast_to(np.quantile(same, levels, axis=0), (5, p))
+    for (low, high), colour, share in zip(
+        ((0, 4), (1, 3)), ("0.94", "0.86"), (90, 50), strict=True
+    ):
+        ends, label = np.linspace(-0.5, p - 0.5, p + 1), f"prior, {share} %"
+        axes.stairs(
+            of_prior[high], ends, baseline=of_prior[low], fill=True, color=colour, label=label
+        )
     axes.vlines(np.arange(p), of_draws[0], of_draws[4], linewidth=1, color="C0")
     axes.vlines(np.arange(p), of_draws[1], of_draws[3], linewidth=4, color="C0")
     axes.plot(np.arange(p), of_draws[2], "o", markersize=4, color="white", markeredgecolor="C0")
@@ -155,7 +166,7 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def _draws(ica: NoisyICA, values: Any) -> np.ndarray:
+def draws_of(ica: NoisyICA, values: Any) -> np.ndarray:
     """Return coefficients, (m, p), from any of the values that :func:`activation` takes."""
     p, d = ica.components_.shape
     if isinstance(values, Posterior):

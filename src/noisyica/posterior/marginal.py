@@ -43,6 +43,11 @@ class Marginal(NamedTuple):
         """The probability that a coefficient is not zero, (p,)."""
         return 1 - self.weights[:, self.atoms == 0].sum(1)
 
+    @property
+    def of_each(self) -> bool:
+        """Whether components have laws of their own."""
+        return bool(np.ptp(self.density, 0).any() or np.ptp(self.weights, 0).any())
+
 
 @double_precision()
 def marginal(prior: Prior, p: int, grid: np.ndarray) -> Marginal:

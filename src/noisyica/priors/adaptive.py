@@ -106,6 +106,16 @@ class Adaptive(Independent):
         squares = np.square(self.scales)
         return np.asarray(3 * (self.weights @ squares**2) / (self.weights @ squares) ** 2 - 3)
 
+    @property
+    def probability_zero(self) -> np.ndarray:
+        """The probability of an exact zero, of each component's law (or of the one law)."""
+        zero = self.weights[..., 0]
+        return zero if self.scales[0] == 0 else np.zeros_like(zero)
+
+    @property
+    def in_brief(self) -> dict[str, np.ndarray]:
+        return {"probability of 0": self.probability_zero, "excess kurtosis": self.kurtosis}
+
     def density(self, t: Any) -> np.ndarray:
         """Return the density at the points t (m,) of each component's law, (p, m).
 
@@ -115,9 +125,8 @@ class Adaptive(Independent):
         return np.exp(self.log_marginal(self.components or 1, points))
 
     def __repr__(self) -> str:
-        zero = self.weights[..., 0] if self.scales[0] == 0 else np.zeros(self.weights.shape[:-1])
         p = f"{self.components} components, " if self.components else ""
-        values = f"P(0)={_range(zero)}, kurtosis={_range(self.kurtosis)}"
+        values = f"P(0)={_range(self.probability_zero)}, kurtosis={_range(self.kurtosis)}"
         return f"Adaptive({p}{len(self.scales)} scales, {values})"
 
     def mstep(self, statistics: Any) -> Adaptive:

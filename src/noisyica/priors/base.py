@@ -171,7 +171,12 @@ class Prior(abc.ABC):
 
     @property
     def learns_late(self) -> bool:
-        """Whether its parameters are held at first, while A turns."""
+        """Whether its parameters are held for the first quarter of burn-in, while A turns.
+
+        A law that is flexible enough to follow mixtures of components would become normal, and then
+        no rotation is better than another. This is about the beginning; ``rotation_trust`` is about
+        what comes after burn-in.
+        """
         return self.smooth
 
     def scale_information(self, p: int) -> np.ndarray:
@@ -260,6 +265,11 @@ class Prior(abc.ABC):
     def parameters(self) -> dict[str, np.ndarray]:
         """The learnt parameters by name."""
         return {name: np.asarray(getattr(self, name), float) for name in self.parameter_names}
+
+    @property
+    def in_brief(self) -> dict[str, np.ndarray]:
+        """What is shown of the learnt parameters where there is little room: all, by default."""
+        return self.parameters
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={_short(v)}" for k, v in self.parameters.items())

@@ -272,6 +272,10 @@ class Offset(Prior):
     def parameters(self) -> dict[str, np.ndarray]:
         return {**self.prior.parameters, "offset_scale": np.asarray(self.offset_scale, float)}
 
+    @property
+    def in_brief(self) -> dict[str, np.ndarray]:
+        return {**self.prior.in_brief, "offset_scale": np.asarray(self.offset_scale, float)}
+
     def __repr__(self) -> str:
         scale = np.asarray(self.offset_scale).item()
         return f"{type(self).__name__}({self.prior!r}, offset_scale={scale:.4g})"

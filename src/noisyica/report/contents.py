@@ -8,8 +8,9 @@ import numpy as np
 
 from noisyica.data import Data
 from noisyica.estimator import NoisyICA
+from noisyica.plot.densities import Histograms, histograms
 from noisyica.plot.fits import FIXED, burn_in
-from noisyica.posterior.marginal import Marginal, marginal
+from noisyica.posterior.marginal import Marginal
 from noisyica.report import facts, layouts, noise
 from noisyica.report.classes import by_class
 from noisyica.report.facts import in_words
@@ -46,9 +47,7 @@ def gather(
     room = _room(ica, sample, layouts.size_in_bytes(layout), errors is not None)
     by_likelihood = np.argsort(sample.log_likelihood)
     chosen = _choose_rows(by_likelihood, room.rows)
-    low, high = _range(sample.draws)
-    grid = np.linspace(low, high, 4 * BINS + 1)
-    prior = marginal(ica.prior_, len(ica.components_), grid)
+    found = histograms(ica.prior_, sample.draws.reshape(-1, len(ica.components_)))
     return {
         "title": title,
         "notes": facts.left_out(ica, data, sample, room.components, room.rows),
@@ -57,9 +56,9 @@ def gather(
         "settings": facts.settings_in_groups(ica, settings),
         "summary": facts.summary(ica, data, sample),
         "history": _history(ica),
-        "components": _components(ica, sample, prior, errors, room),
+        "components": _components(ica, sample, found.law, errors, room),
         "classes": by_class(data, sample),
-        "coefficients": _coefficients(sample, prior, grid),
+        "coefficients": _coefficients(found),
         "residuals": noise.residuals(ica, sample, room.bits),
         "likelihood": _likelihood(data, sample, by_likelihood, chosen),
         "explorer": _explorer(ica, data, sample, chosen, room),
@@ -153,31 +152,18 @@ def _entries(ica: NoisyICA, room: Room) -> dict[str, Any]:
     }
 
 
-def _range(draws: np.ndarray) -> tuple[float, float]:
-    """A range around zero that has nearly all draws in it."""
-    low, high = np.quantile(draws, [0.002, 0.998])
-    reach = max(abs(float(low)), abs(float(high)), 1e-3)
-    return -1.1 * reach, 1.1 * reach
-
-
-def _coefficients(sample: Sample, prior: Marginal, grid: np.ndarray) -> dict[str, Any]:
+def _coefficients(found: Histograms) -> dict[str, Any]:
     """Histograms of all posterior draws: if the model is true, they follow the prior."""
-    edges = np.linspace(grid[0], grid[-1], BINS + 1)
-    draws = sample.draws.reshape(-1, sample.draws.shape[-1])
-    scale = len(draws) * (edges[1] - edges[0])
-    apart_from_atoms = [column[~np.isin(column, prior.atoms)] for column in draws.T]
+    density = found.law.density
     return {
-        "edges": json_numbers(edges),
-        "density": [
-            json_numbers(np.histogram(values, edges)[0] / scale) for values in apart_from_atoms
-        ],
-        "grid": json_numbers(grid),
-        "prior": json_numbers(
-            prior.density if np.ptp(prior.density, 0).any() else prior.density[:1]
-        ),
-        "atoms": json_numbers(prior.atoms),
-        "share": json_numbers((draws[:, :, None] == prior.atoms).mean(0)),
-        "weight": json_numbers(prior.weights),
+        "edges": json_numbers(found.edges),
+        "density": json_numbers(found.heights),
+        "grid": json_numbers(found.grid),
+        "prior": json_numbers(density if np.ptp(density, 0).any() else density[:1]),
+        "atoms": json_numbers(found.law.atoms),
+        "share": json_numbers(found.shares),
+        "weight": json_numbers(found.law.weights),
+        "top": json_numbers([found.top(j) for j in range(len(density))]),
     }
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from noisyica.data import Data
-from noisyica.engine import mixing
-from noisyica.engine.reliability import RELIABLE, share_in_words
+from noisyica.engine import findings
 from noisyica.estimator import NoisyICA
 from noisyica.posterior.student import OUTLYING
 from noisyica.report import layouts
@@ -16,8 +15,6 @@ from noisyica.report.sample import Sample
 
 NAMED = 10
 """The maximum number of outlying rows that are named."""
-FEW = 4
-"""A parameter of the prior with more values than this is shown by its range."""
 
 
 def about_data(data: Data, sample: Sample, settings: dict[str, Any]) -> list[list[str]]:
@@ -108,42 +105,22 @@ def in_words(label: Any) -> str:
 def summary(ica: NoisyICA, data: Data, sample: Sample) -> list[dict[str, str]]:
     """The tiles at the top of the page, each with a label, a value and a note."""
     likelihood, error = _mean_log_likelihood(sample)
-    tiles = [
-        ["Components", str(len(ica.components_)), ica.prior_.label],
-        ["Coefficients", *_first_word(ica.describe()["coefficients"])],
-        *_reliable_tile(ica),
-        [
-            "Variance explained",
-            f"{100 * ica.explained_variance_ratio_.sum():.1f} %",
-            f"by the components; the rest is noise{_or_offset(ica)}",
-        ],
-        ["Prior of the components", *mixing.in_words(ica)],
-        _noise_tile(ica),
-        *_outlying_tiles(ica, data),
-        [
-            "Log likelihood per row",
-            number(likelihood),
-            f"± {number(error)} (standard error of the mean, if rows are independent)",
-        ],
-        ["Iterations", str(ica.n_iter_), _why_it_ended(ica)],
-        *(_parameter_tile(name, value) for name, value in ica.prior_.parameters.items()),
+    found = findings.facts(ica, number)
+    row = findings.Fact(
+        "log likelihood per row",
+        number(likelihood),
+        f"± {number(error)} (standard error of the mean, if rows are independent)",
+    )
+    place = next(k for k, fact in enumerate(found) if fact.name == "iterations")
+    found.insert(place, row)
+    return [
+        {
+            "label": fact.name[0].upper() + fact.name[1:],
+            "value": fact.value,
+            "note": fact.note + (_named(ica, data) if fact.name == "outlying rows" else ""),
+        }
+        for fact in found
     ]
-    return [dict(zip(("label", "value", "note"), tile, strict=True)) for tile in tiles]
-
-
-def _first_word(text: str) -> tuple[str, str]:
-    """The first of several words that commas divide, and the others."""
-    first, _, others = text.partition(", ")
-    return first, others
-
-
-def _reliable_tile(ica: NoisyICA) -> list[list[str]]:
-    """How many components are reliable, and which are doubtful, if that was looked at."""
-    if not hasattr(ica, "reliability_"):
-        return []
-    count, others = share_in_words(ica.reliability_)
-    note = f"expected cosine with the truth {RELIABLE:g} or more, by halves of the rows; {others}"
-    return [["Reliable components", count, note]]
 
 
 def _mean_log_likelihood(sample: Sample) -> tuple[float, float]:
@@ -154,48 +131,11 @@ def _mean_log_likelihood(sample: Sample) -> tuple[float, float]:
     return float(sample.log_likelihood.mean()), float(np.hypot(spread, error))
 
 
-def _or_offset(ica: NoisyICA) -> str:
-    """What else the rest of the variance may be, where rows have offsets."""
-    return " and the rows' offsets" if ica.prior_.has_offset else ""
-
-
-def _noise_tile(ica: NoisyICA) -> list[str]:
-    """The standard deviation of the noise; its median if each column has its own."""
-    deviation = np.sqrt(np.asarray(ica.noise_variance_))
-    note = (
-        f"variance {number(deviation**2)}"
-        if deviation.ndim == 0
-        else f"median of columns; from {number(deviation.min())} to {number(deviation.max())}"
-    )
-    return ["Noise, standard deviation", number(float(np.median(deviation))), note]
-
-
-def _outlying_tiles(ica: NoisyICA, data: Data) -> list[list[str]]:
-    """The degrees of freedom of Student noise, and the rows of least weight by their ids."""
-    if not hasattr(ica, "noise_dof_"):
-        return []
+def _named(ica: NoisyICA, data: Data) -> str:
+    """The rows of least weight by their ids, if the data are those that were learnt from."""
     weights = ica.row_weights_
-    tiles = [["Degrees of freedom", number(ica.noise_dof_), "of Student noise; many are normal"]]
-    if len(weights) == len(data.X):  # the rows that were learnt from
-        least = np.argsort(weights, kind="stable")[: min((weights < OUTLYING).sum(), NAMED)]
-        named = ", ".join(f"{data.ids[i]} ({weights[i]:.2g})" for i in least)
-        note = f"weight below {OUTLYING:g}" + (f"; the least: {named}" if named else "")
-        tiles.append(["Outlying rows", f"{(weights < OUTLYING).sum():,}", note])
-    return tiles
-
-
-def _parameter_tile(name: str, parameter: np.ndarray) -> list[str]:
-    """A parameter of the prior: all of its values, or their range if they are many."""
-    if parameter.size > FEW:
-        text = f"{number(parameter.min())} to {number(parameter.max())}"
-        return [f"Prior: {name}", text, f"{parameter.size} values"]
-    return [f"Prior: {name}", ", ".join(map(number, parameter.ravel())), "learnt"]
-
-
-def _why_it_ended(ica: NoisyICA) -> str:
-    """Whether the fit has converged, in words."""
-    if ica.converged_:
-        return "converged: what is learnt no longer drifts"
-    if ica.algorithm == "saem" and ica.tol > 0:
-        return "not converged: still moving at the end"
-    return "as many as were asked for; no test of convergence"
+    if len(weights) != len(data.X):
+        return ""
+    least = np.argsort(weights, kind="stable")[: min((weights < OUTLYING).sum(), NAMED)]
+    named = ", ".join(f"{data.ids[i]} ({weights[i]:.2g})" for i in least)
+    return f"; the least: {named}" if named else ""

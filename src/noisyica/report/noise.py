@@ -1,12 +1,14 @@
-"""Whether the residuals look like noise: what a report shows of them, and four checks."""
+"""Whether the residuals look like noise: what a report shows of them, and the checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from noisyica.estimator import NoisyICA
+from noisyica.posterior.student import OUTLYING
 from noisyica.report.pack import json_numbers, pack
 from noisyica.report.sample import Sample
 
@@ -29,14 +31,55 @@ def residuals(ica: NoisyICA, sample: Sample, bits: int) -> dict[str, Any]:
         "rms": pack(rms[None], bits),
         "edges": json_numbers(edges),
         "density": json_numbers(counts / (len(values) * (edges[1] - edges[0]))),
-        "facts": _checks(ica, left, values, rms),
+        "facts": _checks(ica, left, values, rms) + _check_of_weights(ica, sample.weight),
+        "weights": None if sample.weight is None else _weights(ica, sample.weight),
     }
+
+
+def _weights(ica: NoisyICA, weight: np.ndarray) -> dict[str, Any]:
+    """A histogram of the logarithms (to base 10) of rows' weights, and their density by the model.
+
+    The weights are drawn from their posterior: were the model true, they would follow their law.
+    """
+    law, logs = _law_of_weights(ica), np.log10(weight)
+    low, high = min(logs.min(), np.log10(law.ppf(1e-3))), max(logs.max(), np.log10(law.ppf(0.999)))
+    edges = np.linspace(low, high, BINS // 2 + 1)
+    grid = np.linspace(low, high, 2 * BINS + 1)
+    density = np.log(10) * 10**grid * law.pdf(10**grid)
+    return {
+        "edges": json_numbers(edges),
+        "density": json_numbers(np.histogram(logs, edges, density=True)[0]),
+        "grid": json_numbers(grid),
+        "law": json_numbers(density),
+        "outlying": float(np.log10(OUTLYING)),
+    }
+
+
+def _law_of_weights(ica: NoisyICA) -> Any:
+    """The Gamma law of rows' weights, of mean 1."""
+    return stats.gamma(0.5 * ica.noise_dof_, scale=2 / ica.noise_dof_)
+
+
+def _check_of_weights(ica: NoisyICA, weight: np.ndarray | None) -> list[dict[str, Any]]:
+    """Whether as many rows are outlying as the law of their weights says; none if all weigh 1."""
+    if weight is None:
+        return []
+    share, law = float((weight < OUTLYING).mean()), float(_law_of_weights(ica).cdf(OUTLYING))
+    error = np.sqrt((law * (1 - law) + 1 / len(weight)) / len(weight))
+    return [
+        _check(
+            f"Rows of weight below {OUTLYING:g}",
+            f"{100 * share:.2f} %",
+            f"{100 * law:.2f} % by Student noise",
+            abs(share - law) > max(3 * error, 0.01),
+        )
+    ]
 
 
 def _checks(
     ica: NoisyICA, left: np.ndarray, values: np.ndarray, rms: np.ndarray
 ) -> list[dict[str, Any]]:
-    """The four checks of the noise.
+    """The four checks that any noise has.
 
     ``left`` holds the standardised residuals (m, d), ``values`` those that are not missing, and
     ``rms`` their root mean square in each column.
@@ -45,11 +88,9 @@ def _checks(
     beyond = float((np.abs(values) > 3).mean())
     low, high = np.nanquantile(rms, [0.05, 0.95])
     apart = high > 1.3 * low
-    advice = (
-        ": the columns' noise differs, noise='diagonal' allows for that"
-        if apart and ica.noise == "isotropic"
-        else ""
-    )
+    other = {"isotropic": "diagonal", "student": "auto"}.get(ica.noise)
+    advice = f": the columns' noise differs, noise={other!r} allows for that"
+    advice = advice if apart and other else ""
     largest, edge = _largest_principal_variance(left)
     return [
         _check(

@@ -39,6 +39,8 @@ class Sample(NamedTuple):
         An estimate of log p(x).
     error : array (m,)
         The standard error of that estimate.
+    weight : array (m,) or None
+        For Student noise, the weight of each row, drawn with the last of ``draws``.
     """
 
     rows: np.ndarray
@@ -49,6 +51,7 @@ class Sample(NamedTuple):
     residual: np.ndarray
     log_likelihood: np.ndarray
     error: np.ndarray
+    weight: np.ndarray | None = None
 
 
 def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int = 0) -> Sample:
@@ -68,11 +71,13 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
     # If the model is true, a draw of the coefficients leaves the noise; posterior means leave less.
     left = X - model.mean - offsets(model, X, drawn, seed)[:, None] - drawn @ model.mixing.T
     left = left / np.sqrt(model.noise_variance)
+    weight = None
     if model.noise_dof is not None:
         # so do weights that are drawn with them, if what is left is multiplied by their roots
         count, q = (~np.isnan(left)).sum(1), np.nansum(np.square(left), 1)
         draws_of_one = np.random.default_rng(seed).gamma(0.5 * (model.noise_dof + count))
-        left = left * np.sqrt(draws_of_one / (0.5 * (model.noise_dof + q)))[:, None]
+        weight = draws_of_one / (0.5 * (model.noise_dof + q))
+        left = left * np.sqrt(weight)[:, None]
     value, error = model.log_likelihood(X, n_particles=PARTICLES, return_std=True)
     return Sample(
         rows,
@@ -83,6 +88,7 @@ def look(ica: NoisyICA, data: Data, coefficients: np.ndarray | None, seed: int =
         left,
         value,
         error,
+        weight,
     )
 
 

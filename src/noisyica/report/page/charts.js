@@ -31,7 +31,14 @@ function tickText(value, all) {
   return value.toFixed(digits).replace("-", "−").replace(/^−(0\.?0*)$/, "$1");
 }
 
-// An empty chart; x and y take numbers to places.
+// Logarithms of round numbers from low to high: powers of ten, or 1, 2 and 5 times these where there are few.
+function powers(low, high) {
+  const factors = high - low > 2.5 ? [1] : [1, 2, 5];
+  const tens = Array.from({ length: Math.ceil(high - low) + 2 }, (_, k) => Math.floor(low) + k);
+  return tens.flatMap((ten) => factors.map((factor) => ten + Math.log10(factor))).filter((value) => value >= low && value <= high);
+}
+
+// An empty chart; x and y take numbers to places. With "power", the numbers of x are logarithms to base 10.
 function chart(label, xs, ys, small = false, other = {}) {
   const box = { ...BOX, ...(small ? { height: 150, left: 12 } : {}), ...other };
   const [low, high] = ys[1] > ys[0] ? ys : [ys[0] - (Math.abs(ys[0]) || 1) / 2, ys[0] + (Math.abs(ys[0]) || 1) / 2];
@@ -42,8 +49,8 @@ function chart(label, xs, ys, small = false, other = {}) {
   const x = (value) => box.left + ((value - first) / (last - first)) * (box.width - box.left - box.right);
   const y = (value) => box.height - box.bottom - ((value - low) / (high - low)) * (box.height - box.top - box.bottom);
   const base = shape("g", {});
-  const marks = ticks(first, last, 6);
-  for (const value of marks) base.append(shape("text", { x: x(value), y: box.height - 8, "text-anchor": "middle" }, tickText(value, marks)));
+  const marks = other.power ? powers(first, last) : ticks(first, last, 6);
+  for (const value of marks) base.append(shape("text", { x: x(value), y: box.height - 8, "text-anchor": "middle" }, other.power ? tell(10 ** value, 2) : tickText(value, marks)));
   for (const value of levels) {
     base.append(shape("line", { class: "axis", x1: box.left, x2: box.width - box.right, y1: y(value), y2: y(value) }));
     base.append(shape("text", { x: box.left - 6, y: y(value) + 4, "text-anchor": "end" }, tickText(value, levels)));
@@ -74,6 +81,14 @@ function bars(made, edges, heights) {
     const top = made.y(Math.min(height, made.high));
     made.svg.append(shape("rect", { class: "bar", x: left + 0.3, width: Math.max(right - left - 0.6, 0.4), y: top, height: Math.max(made.y(made.low) - top, 0) }));
   });
+}
+
+// A value that has a probability of its own, which is a share of the chart's height.
+function stem(made, value, probability) {
+  const [place, base] = [made.x(value), made.y(made.low)];
+  const level = base - probability * (base - made.box.top);
+  made.svg.append(shape("line", { class: "curve", x1: place, x2: place, y1: base, y2: level }));
+  made.svg.append(shape("circle", { class: "dot", cx: place, cy: level, r: 4 }));
 }
 
 function tops(...lists) {

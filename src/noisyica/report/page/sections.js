@@ -1,6 +1,7 @@
 // The sections of the page but the explorer.
 
 const FIRST = NARROW ? 4 : 24; // pictures that are shown before "show all" is pressed
+const SELDOM = 0.005; // probabilities below this are not spoken of
 const OPEN = ["summary", "components", "explorer"]; // sections that are open on a narrow screen, too
 
 function section(id, title, lead, ...children) {
@@ -42,7 +43,7 @@ function key(...entries) {
 }
 
 function percent(share, digits = 1) {
-  return `${(100 * share).toFixed(digits)} %`;
+  return `${(100 * share).toFixed(digits)}\u00a0%`;
 }
 
 function summarySection(report) {
@@ -98,15 +99,24 @@ function coefficientSection(report) {
   const found = report.coefficients;
   const figures = found.density.map((density, j) => {
     const prior = found.prior[Math.min(j, found.prior.length - 1)];
-    const made = chart(`Coefficients of component ${j}, and the prior's density`, [found.edges[0], found.edges[found.edges.length - 1]], [0, Math.min(tops(density, prior), 3 * tops(density))], true);
+    const made = chart(`Coefficients of component ${j}, and the prior's density`, [found.edges[0], found.edges[found.edges.length - 1]], [0, 1.08 * found.top[j]], true);
     bars(made, found.edges, density);
     path(made, found.grid, prior.map((value) => Math.min(value, made.high)), "curve");
-    const remarks = found.atoms.map((atom, k) => `${tell(atom)} in ${percent(found.share[j][k], 0)} (prior ${percent(found.weight[j][k], 0)})`);
-    return make("figure", {}, made.svg, make("figcaption", {}, make("strong", {}, `Component ${j}`), make("br"), make("span", { class: "remark" }, remarks.length ? `exactly ${remarks.join(", ")}` : "")));
+    found.atoms.forEach((atom, k) => found.weight[j][k] >= SELDOM && stem(made, atom, found.weight[j][k]));
+    return make("figure", {}, made.svg, make("figcaption", {}, make("strong", {}, `Component ${j}`), make("br"), make("span", { class: "remark" }, atomsInWords(found, j))));
   });
-  section("coefficients", "Coefficients, against the prior",
-    "Draws from the posterior of all rows together. Were the model true, they would follow the prior: a component whose bars do not follow the curve has another law.",
-    key(["", "coefficients"], ["curve", "prior"]), ...limited(make("div", { class: "charts small" }), figures, "components"));
+  const single = found.atoms.length === 1 ? `exactly ${tell(found.atoms[0])}` : "single values";
+  section("coefficients", "Coefficients, and their law",
+    "Draws from the posterior of all rows together. Were the model true, they would follow the prior as it was learnt: a component whose bars do not follow the curve has another law.",
+    key(["", "coefficients"], ["curve", found.prior.length > 1 ? "prior, as learnt for each component" : "prior, as learnt"], ...(found.atoms.length ? [["dot", `prior's probability of ${single}: the height of a picture is 100 %`]] : [])),
+    ...limited(make("div", { class: "charts small" }), figures, "components"));
+}
+
+// How often coefficients have each of the values that have a probability of their own.
+function atomsInWords(found, j) {
+  const often = found.atoms.flatMap((atom, k) => (Math.max(found.share[j][k], found.weight[j][k]) < SELDOM ? [] : [`${tell(atom)} in ${percent(found.share[j][k], 0)} (prior ${percent(found.weight[j][k], 0)})`]));
+  if (often.length) return `exactly ${often.join(", ")}`;
+  return found.atoms.length ? `hardly ever exactly ${found.atoms.map((atom) => tell(atom)).join(" or ")}` : "";
 }
 
 // Coefficients by class: a thin line holds nine tenths of the rows of a class, a thick one half of them, and a dot is their median.
@@ -154,11 +164,22 @@ function residualSection(report, page) {
   bars(made, found.edges, found.density);
   const grid = Array.from({ length: 121 }, (_, k) => -5 + k / 12);
   path(made, grid, grid.map((x) => Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI)), "curve");
-  const histogram = make("figure", {}, made.svg, make("figcaption", {}, key(["", "residuals, over the noise's standard deviation"], ["curve", "normal"])));
+  const over = found.weights ? "residuals, over the standard deviation of the row's noise" : "residuals, over the noise's standard deviation";
+  const histogram = make("figure", {}, made.svg, make("figcaption", {}, key(["", over], ["curve", "normal"])));
+  const charts = make("div", {}, histogram, ...(found.weights ? [weightChart(found.weights)] : []));
   const rows = found.facts.map(({ what, found: seen, expected, off }) => make("tr", {}, make("td", {}, what), make("td", { class: off ? "mark off" : "mark" }, seen), make("td", {}, expected)));
   const head = make("tr", {}, ...["Check", "Found", "Noise alone"].map((word) => make("th", { scope: "col" }, word)));
   section("residuals", "Residuals", "What a draw of the coefficients leaves of each row. Were the model true, it would be its noise and nothing else.",
-    make("div", { class: `pair residuals ${page.kind}` }, map, histogram), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))));
+    make("div", { class: `pair residuals ${page.kind}` }, map, charts), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))));
+}
+
+// The weights of rows under Student noise, on a scale of powers of ten.
+function weightChart(found) {
+  const made = chart("Weights of rows, and their density by Student noise", [found.edges[0], found.edges[found.edges.length - 1]], [0, tops(found.density, found.law)], false, { power: true });
+  bars(made, found.edges, found.density);
+  path(made, found.grid, found.law, "curve");
+  made.svg.append(shape("line", { class: "stop", x1: made.x(found.outlying), x2: made.x(found.outlying), y1: made.y(made.low), y2: made.box.top }));
+  return make("figure", {}, made.svg, make("figcaption", {}, key(["", "weights of rows"], ["curve", "by Student noise"], ["stop", `left of ${tell(10 ** found.outlying)}: outlying rows`])));
 }
 
 function likelihoodSection(report, page) {
