@@ -78,7 +78,8 @@ class NoisyICA(
         the degrees of freedom are learnt. "auto": a variance for each column and a weight for each
         row, and in the end only what the rows tell apart: where columns do not differ, they have
         one variance, and where rows do not, the noise is normal. ("em" and "fam-em" have no weights
-        of rows, :class:`noisyica.Smooth` components no variances of columns.)
+        of rows; :class:`noisyica.Smooth` components, "fam-em", and as many components as columns or
+        more have one variance.)
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours

@@ -26,6 +26,17 @@ def test_equal_columns_have_one_variance():
     assert alike.noise_variance_ == pytest.approx(0.25, rel=0.1)
 
 
+@pytest.mark.parametrize("settings", [{"algorithm": "fam-em"}, {"n_components": 5, "prior": "lap"}])
+def test_auto_has_one_variance_where_nothing_tells_those_of_columns(settings):
+    _, X = simulate("bg", n=80, d=5, p=2, sigma=0.5)
+    settings = {"n_components": 2, **FAST, "max_iter": 30, **settings}
+    found = NoisyICA(noise="auto", **settings).fit(X)
+    assert isinstance(found.noise_variance_, float)
+    if "algorithm" in settings:  # nor are there weights of rows
+        same = NoisyICA(noise="isotropic", **settings).fit(X)
+        np.testing.assert_array_equal(found.components_, same.components_)
+
+
 def test_unequal_columns_have_variances_of_their_own():
     true_model, X = simulate("bg", n=500, d=20, p=2, sigma=1e-6)
     rng = np.random.default_rng(1)

@@ -167,7 +167,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     all_rows = _all_rows(rows)
     found = _dimension(settings, rows, summary, all_rows)
     p = found.p
-    plan = _plan(settings, free_mean, prior)
+    plan = _plan(settings, free_mean, prior, fewer=p < rows.d)
     rows = _in_basis(settings, plan, rows, prior.has_offset, summary.missing)
     if all_rows is not None:
         all_rows = rows.to_basis(all_rows)
@@ -216,8 +216,11 @@ def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Sum
     return prior
 
 
-def _plan(settings: Settings, free_mean: bool, prior: Prior) -> Plan:
-    """Return the algorithm and the kind of model that the settings stand for."""
+def _plan(settings: Settings, free_mean: bool, prior: Prior, fewer: bool) -> Plan:
+    """Return the algorithm and the kind of model that the settings stand for.
+
+    ``fewer`` says whether there are fewer components than columns.
+    """
     draws = number_of_draws(settings)
     algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
     if settings.noise == "student" and not algorithm.stochastic:
@@ -226,13 +229,17 @@ def _plan(settings: Settings, free_mean: bool, prior: Prior) -> Plan:
             "would have to integrate the rows' weights out. Take algorithm='saem' (or 'mcem', "
             "'sem'), or noise='isotropic'."
         )
-    weights = algorithm.stochastic and ROW_WEIGHTS.of(prior)  # "auto" does what is possible
+    # "auto" does what is possible: as many components as columns, or coefficients at their mode,
+    # leave nothing by which the noise of a column could be told
+    own_noise, weights = _own_noise(settings), algorithm.stochastic and ROW_WEIGHTS.of(prior)
+    if settings.noise == "auto":
+        own_noise = own_noise and fewer and not algorithm.at_mode
     return Plan(
         algorithm=algorithm,
         free_mean=free_mean,
         # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
-        diagonal=_own_noise(settings),
+        diagonal=own_noise,
         automatic_noise=settings.noise == "auto",
         student=settings.noise == "student" or (settings.noise == "auto" and weights),
         truncate=bool(settings.boundaries),
