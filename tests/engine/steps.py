@@ -24,7 +24,7 @@ def plan_of(algorithm=None, **choices):
         "free_mean": True,
         "mixing": None,
         "diagonal": False,
-        "together": False,
+        "automatic_noise": False,
         "truncate": False,
         "dtype": "float64",
     }

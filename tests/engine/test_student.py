@@ -158,6 +158,12 @@ def test_the_joint_law_is_lost_where_coefficients_ignore_the_weights():
     assert z_scores(change).max() > 6
 
 
+@pytest.mark.parametrize("dof", [0.6, 5.0, 300.0])
+def test_outlying_rows_are_those_of_a_fifth_of_the_usual_weight(dof):
+    usual = stats.gamma(dof / 2, scale=2 / dof).median()
+    assert student.outlying_below(dof) == pytest.approx(usual / 5)
+
+
 # --------------------------------------------------------------------- statistics and the M-step
 
 
@@ -283,7 +289,7 @@ def test_outlying_rows_get_little_weight_and_do_no_harm(fitted):
     assert matched_cosines(A, normal.mixing_).mean() < 0.97  # so the task is not too easy
     assert ica.row_weights_.shape == (400,)
     assert area(ica.row_weights_, outlying) > 0.99
-    assert ica.row_weights_[outlying].max() < student.OUTLYING
+    assert ica.row_weights_[outlying].max() < student.outlying_below(ica.noise_dof_)
     assert ica.noise_variance_ == pytest.approx(1, rel=0.15)
     assert 1 < ica.noise_dof_ < 20
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from noisyica._jax.precision import double_precision
 from noisyica.engine import mixing
-from noisyica.posterior.student import OUTLYING
+from noisyica.posterior.student import outlying_below
 
 FEW_OFF, MOSTLY_OFF = 0.05, 0.5
 """The shares of zeros from which coefficients are called partly, and mostly, off."""
@@ -96,8 +96,9 @@ def _tails(estimator: Any) -> str:
     """Return whether the noise has heavy tails, and how many rows are outlying."""
     if not hasattr(estimator, "noise_dof_"):
         return "normal"
-    count, rows = int((estimator.row_weights_ < OUTLYING).sum()), len(estimator.row_weights_)
-    tails = f"heavy tails over rows (Student, {estimator.noise_dof_:.2g} degrees of freedom)"
+    weights, dof = estimator.row_weights_, estimator.noise_dof_
+    count, rows = int((weights < outlying_below(dof)).sum()), len(weights)
+    tails = f"heavy tails over rows (Student, {dof:.2g} degrees of freedom)"
     return f"{tails}, {count:,} of {rows:,} rows outlying"
 
 
@@ -136,12 +137,12 @@ def _outlying(estimator: Any, number: Callable[[float], str]) -> list[Fact]:
     """Return the degrees of freedom of Student noise, and how many rows are outlying."""
     if not hasattr(estimator, "noise_dof_"):
         return []
-    weights = estimator.row_weights_
-    count = f"{(weights < OUTLYING).sum():,} of {len(weights):,}"
+    weights, least = estimator.row_weights_, outlying_below(estimator.noise_dof_)
+    count = f"{(weights < least).sum():,} of {len(weights):,}"
     note = "of Student noise: the fewer, the heavier its tails over rows"
     return [
         Fact("degrees of freedom", number(float(estimator.noise_dof_)), note),
-        Fact("outlying rows", count, f"weight below {OUTLYING:g}"),
+        Fact("outlying rows", count, f"weight below {least:.2g}, a fifth of the usual one"),
     ]
 
 

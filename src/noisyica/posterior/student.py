@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax import lax
 from jax.scipy.special import digamma, gammaln, polygamma
 
@@ -33,7 +34,7 @@ that some rows are not to be looked at."""
 FIRST_DOF = 5.0
 """The degrees of freedom with which learning begins: outlying rows count for little at once."""
 OUTLYING = 0.2
-"""The weight below which a row is called outlying: it has five times the noise variance."""
+"""The weight below which a row is called outlying, as a share of the usual weight."""
 SOLVER_STEPS = 12
 """The number of steps in which the degrees of freedom are solved for; each adds about a digit."""
 
@@ -56,6 +57,16 @@ def checked_dof(dof: Any, prior: Prior) -> float | None:
         )
     ROW_WEIGHTS.require(prior)
     return float(dof)
+
+
+def outlying_below(dof: float) -> float:
+    """Return the weight below which a row is outlying: it has five times the usual noise variance.
+
+    The usual weight is the median, not the mean: where there are few degrees of freedom, a few rows
+    with hardly any noise have most of the weight.
+    """
+    half = 0.5 * dof
+    return OUTLYING * float(scipy.special.gammaincinv(half, 0.5)) / half
 
 
 def observed_entries(block: Block) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from noisyica.data import Data
 from noisyica.engine import findings
 from noisyica.estimator import NoisyICA
-from noisyica.posterior.student import OUTLYING
+from noisyica.posterior.student import outlying_below
 from noisyica.report import layouts
 from noisyica.report.sample import Sample
 
@@ -136,6 +136,7 @@ def _named(ica: NoisyICA, data: Data) -> str:
     weights = ica.row_weights_
     if len(weights) != len(data.X):
         return ""
-    least = np.argsort(weights, kind="stable")[: min((weights < OUTLYING).sum(), NAMED)]
+    count = int((weights < outlying_below(ica.noise_dof_)).sum())
+    least = np.argsort(weights, kind="stable")[: min(count, NAMED)]
     named = ", ".join(f"{data.ids[i]} ({weights[i]:.2g})" for i in least)
     return f"; the least: {named}" if named else ""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from noisyica.estimator import NoisyICA
-from noisyica.posterior.student import OUTLYING
+from noisyica.posterior.student import outlying_below
 from noisyica.report.pack import json_numbers, pack
 from noisyica.report.sample import Sample
 
@@ -51,7 +51,7 @@ def _weights(ica: NoisyICA, weight: np.ndarray) -> dict[str, Any]:
         "density": json_numbers(np.histogram(logs, edges, density=True)[0]),
         "grid": json_numbers(grid),
         "law": json_numbers(density),
-        "outlying": float(np.log10(OUTLYING)),
+        "outlying": float(np.log10(outlying_below(ica.noise_dof_))),
     }
 
 
@@ -64,11 +64,12 @@ def _check_of_weights(ica: NoisyICA, weight: np.ndarray | None) -> list[dict[str
     """Whether as many rows are outlying as the law of their weights says; none if all weigh 1."""
     if weight is None:
         return []
-    share, law = float((weight < OUTLYING).mean()), float(_law_of_weights(ica).cdf(OUTLYING))
+    least = outlying_below(ica.noise_dof_)
+    share, law = float((weight < least).mean()), float(_law_of_weights(ica).cdf(least))
     error = np.sqrt((law * (1 - law) + 1 / len(weight)) / len(weight))
     return [
         _check(
-            f"Rows of weight below {OUTLYING:g}",
+            f"Rows of weight below {least:.2g}",
             f"{100 * share:.2f} %",
             f"{100 * law:.2f} % by Student noise",
             abs(share - law) > max(3 * error, 0.01),
