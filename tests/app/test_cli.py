@@ -208,10 +208,10 @@ def test_fit_with_student_noise(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     output = " ".join(result.output.split())
     assert "of Student noise" in output
-    assert re.search(r"outlying rows \d+ of 80, weight below 0.2", output)
+    assert re.search(r"outlying rows \d+ of 80, weight below 0\.\d+, a fifth of", output)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Degrees of freedom of the noise" in page
-    named = re.search(r"weight below 0.2; the least: ([^\"]*)", page).group(1)
+    named = re.search(r"a fifth of the usual one; the least: ([^\"]*)", page).group(1)
     assert set(re.findall(r"row-\d+", named)[:2]) == {"row-7", "row-30"}
     assert NoisyICA.load(tmp_path / "run" / "model.npz").row_weights_.shape == (80,)
 

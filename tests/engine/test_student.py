@@ -158,6 +158,17 @@ def test_the_joint_law_is_lost_where_coefficients_ignore_the_weights():
     assert z_scores(change).max() > 6
 
 
+def test_rounding_does_not_make_rows_without_noise():
+    """What is left of a row is 1 / sigma^2, here next to nothing beside the squares of x."""
+    rng = np.random.default_rng(3)
+    A, beta, noise = rng.normal(size=(30, 5)), rng.normal(size=(5, 400)), 1e-10
+    x = jnp.asarray(A @ beta, jnp.float32)
+    values = (A, np.zeros(30), np.asarray(noise), priors.Laplace(), None, np.asarray(5.0))
+    seen = channel(cast(Parameters(*values), jnp.float32), x)
+    q = np.asarray(seen.misfit(jnp.asarray(beta, jnp.float32), jnp.zeros(400, jnp.float32)))
+    assert (q > 2e-7 * np.square(x).sum(0) / noise).all()
+
+
 @pytest.mark.parametrize("dof", [0.6, 5.0, 300.0])
 def test_outlying_rows_are_those_of_a_fifth_of_the_usual_weight(dof):
     usual = stats.gamma(dof / 2, scale=2 / dof).median()

@@ -50,10 +50,15 @@ class Channel(NamedTuple):
         )
 
     def misfit(self, beta: Array, offset: Array) -> Array:
-        """Return |x - mu0 - A beta - offset|^2 of each row, whatever its weight."""
+        """Return |x - mu0 - A beta - offset|^2 of each row, whatever its weight.
+
+        It is a difference of squares, and never less than what rounding leaves of these: a row that
+        seemed to have no noise at all would take all weight.
+        """
         c = self.c - self.c_one[:, None] * offset
         fit = (beta * (self.G @ beta - 2 * c)).sum(0)
-        return jnp.maximum(self.square + fit + offset * (self.one_one * offset - 2 * self.x_one), 0)
+        left = self.square + fit + offset * (self.one_one * offset - 2 * self.x_one)
+        return jnp.maximum(left, 4 * float(np.finfo(left.dtype).eps) * self.square)
 
 
 class Expansion(NamedTuple):
