@@ -40,7 +40,8 @@ def best_start(
     """Return the start from which a short run on the rows of ``blocks`` has the best score.
 
     The runs go one after the other: what is compiled for them serves the fit, too. Where all of
-    them lead the same way, no score is computed, and it is the first start.
+    them lead the same way, no score is computed, and it is the first start: but not with a law of A
+    that has zeros, which tells more of the starts than their directions do.
     """
     if len(starts) == 1:
         return starts[0]
@@ -53,7 +54,8 @@ def best_start(
         begun = [begin(blocks, start, plan, constants)]
         *_, runs = learn(blocks, begun, own_key, plan, constants, SHORT_RUN)
         ends.append(runs[0].state)
-    return starts[_best(ends, score, lambda a, b: _same_components(a, b, SAME_WAY))]
+    smooth = plan.mixing is None or plan.mixing.smooth
+    return starts[_best(ends, score, lambda a, b: smooth and _same_components(a, b, SAME_WAY))]
 
 
 def best_run(runs: list[Run], score: Score) -> int:

@@ -127,21 +127,6 @@ class Prior(abc.ABC):
     def coefficients(self, latent: Any) -> Array:
         """Return the coefficients beta, (p, n)."""
 
-    def held(self) -> Array:
-        """Return functions (c,) of the parameters that learning holds where they are; often none.
-
-        Where the prior could do what a change of A does, as a change of the coefficients' scale,
-        one of them is held.
-        """
-        return jnp.zeros(0)
-
-    def log_weak_prior(self, rows: float) -> Array:
-        """Return the log density of a weak prior of the parameters, as errors have it; often none.
-
-        ``rows`` is the number of rows that were learnt from.
-        """
-        return jnp.zeros(())
-
     @abc.abstractmethod
     def statistics(self, latent: Any, weight: Array) -> Any:
         """Return sufficient statistics for the prior's parameters, as weighted sums over rows."""
@@ -183,6 +168,21 @@ class Prior(abc.ABC):
         what comes after burn-in.
         """
         return self.smooth
+
+    def held(self) -> Array:
+        """Return functions (c,) of the parameters that learning holds where they are; often none.
+
+        Where the prior could do what a change of A does, as a change of the coefficients' scale,
+        one of them is held.
+        """
+        return jnp.zeros(0)
+
+    def log_weak_prior(self, rows: float) -> Array:
+        """Return the log density of a weak prior of the parameters, as errors have it; often none.
+
+        ``rows`` is the number of rows that were learnt from.
+        """
+        return jnp.zeros(())
 
     def scale_information(self, p: int) -> np.ndarray:
         """Return the information of a row on the logarithms of p components' scales, (p,).
