@@ -1,10 +1,12 @@
 """Algorithms, restarts, and what the history says."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from noisyica import Model, NoisyICA, priors
-from noisyica.engine import outcome
+from noisyica.engine import outcome, restarts
 from noisyica.engine.convergence import Monitor, convergence_time, similarity
 from noisyica.engine.restarts import best_run
 from noisyica.engine.state import Run, Schedule, State, drift_groups
@@ -277,3 +279,28 @@ def test_many_components_in_two_groups_do_not_wait_for_each_other():
         7,
         30,
     )
+
+
+def test_runs_that_agree_need_no_score():
+    """One score for each place where runs end, and none where they all end in the same place."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 6, 2))
+    near = first[:, ::-1] * [1, -1] + 1e-4
+
+    def state(A):
+        return SimpleNamespace(estimate=SimpleNamespace(A=A, sigma2=np.ones(())))
+
+    def agree(a, b):
+        return restarts._same_components(a, b, restarts.SAME_PLACE)
+
+    scored = []
+
+    def score(of):
+        scored.append(of)
+        return float(of.estimate.A is second)
+
+    same, other = [state(first), state(near)], state(second)
+    assert restarts._best(same, score, agree) == 0
+    assert not scored
+    assert restarts._best([*same, other], score, agree) == 2
+    assert len(scored) == 2

@@ -159,7 +159,7 @@ def test_the_joint_law_is_lost_where_coefficients_ignore_the_weights():
 
 
 def test_rounding_does_not_make_rows_without_noise():
-    """What is left of a row is 1 / sigma^2, here next to nothing beside the squares of x."""
+    """Rows that the components explain to the last digit are not said to have less noise."""
     rng = np.random.default_rng(3)
     A, beta, noise = rng.normal(size=(30, 5)), rng.normal(size=(5, 400)), 1e-10
     x = jnp.asarray(A @ beta, jnp.float32)
