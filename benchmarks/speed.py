@@ -42,9 +42,10 @@ def iteration_time(X, p, name, iterations):
     )
     A = np.random.default_rng(1).normal(size=(X.shape[1], p)) * X.std()
     start = Parameters(A, np.zeros(X.shape[1]), np.asarray(X.var()), task.prior)
-    run = begin(task.blocks, start, task.plan, task.constants)
-    compiled = advance.compiled(_chunk(task.blocks, [run], task.plan, task.constants.schedule)[1])
-    given = (task.key, task.blocks, iterations, task.constants, task.plan, iterations)
+    rows = task.stages[-1].sweeper
+    run = begin(rows, start, task.plan, task.constants)
+    compiled = advance.compiled(_chunk(rows, [run], task.plan, task.constants.schedule)[1])
+    given = (task.key, rows, iterations, task.constants, task.plan, iterations)
     return best(lambda: jax.block_until_ready(compiled(run.state, run.chains, *given))) / iterations
 
 

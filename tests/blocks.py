@@ -19,5 +19,5 @@ def block_of(x, weight=None, observed=None, first=0):
         sum_x=x @ weight,
         sum_xx=jnp.square(x) @ weight,
         observed=None if observed is None else jnp.asarray(observed),
-        first=jnp.asarray(first, np.uint32),
+        rows=jnp.asarray(first, np.uint32),
     )

@@ -116,6 +116,10 @@ class NoisyICA(
         Whether to truncate on random boundaries, as the paper's convergence theorem assumes: a run
         whose statistics leave a ball, or jump, returns to its start, and the ball doubles.
         ``history_`` counts the "returns".
+    grow : "auto" or False, default="auto"
+        "auto": where there are many rows, "saem" spends its burn-in on some of them, chosen at
+        random, then takes more, and only its last iterations take all rows: the result is the same
+        within its standard errors, in a fraction of the time. False: all iterations take all rows.
     warm_start : bool, default=False
         Whether to start from the parameters of the last fit where they have the same shape. Where
         that fit had fewer components, a second run starts from those, completed with components of
@@ -212,6 +216,7 @@ class NoisyICA(
         random_state: RandomState = None,
         verbose: bool = True,
         boundaries: bool = False,
+        grow: str | bool = "auto",
         warm_start: bool = False,
         transform_algorithm: str = "mean",
         callback: Callable[[int, Model], bool | None] | None = None,
@@ -235,6 +240,7 @@ class NoisyICA(
         self.random_state = random_state
         self.verbose = verbose
         self.boundaries = boundaries
+        self.grow = grow
         self.warm_start = warm_start
         self.transform_algorithm = transform_algorithm
         self.callback = callback
@@ -293,19 +299,20 @@ class NoisyICA(
                 ensure_all_finite="allow-nan",
             )
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
-        blocks, plan, constants = task.blocks, task.plan, task.constants
+        plan, first = task.plan, task.stages[0]
+        rows, constants = first.sweeper, first.constants
         file = checkpoint_of(self, task.rows)
         tell = None if self.callback is None else self._tell_callback
         with Watch(task, self.max_iter, self.tol, bool(self.verbose), tell, file) as watch:
-            stored = file and file.restore(lambda: begin(blocks, task.zeros, plan, constants))
+            stored = file and file.restore(lambda: begin(rows, task.zeros, plan, constants))
             if stored:
                 watch.begin(*stored)
             else:
                 starts = all_starts(self, task, self._last_fit())
-                watch.begin([begin(blocks, start, plan, constants) for start in starts])
+                watch.begin([begin(rows, start, plan, constants) for start in starts])
             task = task._replace(sample=None)  # the starts are made: free its memory
             if not watch.at_rest():  # a checkpoint may hold a fit that has ended
-                for runs in learn(blocks, watch.runs, task.key, plan, constants, self.max_iter):
+                for runs in learn(task.stages, watch.runs, task.key, plan, self.max_iter):
                     if watch.take_note(runs):
                         break
         best = self._keep(task, watch)

@@ -50,7 +50,7 @@ def test_few_sizes_of_blocks_are_compiled_for():
             np.testing.assert_array_equal(block.x[0, : len(part)], part[:, 0])
             assert not block.x[:, len(part) :].any()
             assert block.weight.sum() == len(part)
-            assert block.first == first
+            assert block.rows == first
             first += len(part)
             filled += block.x.shape[1]
             sizes.add(block.x.shape[1])

@@ -11,6 +11,7 @@ from noisyica._jax.arrays import cast
 from noisyica.engine.algorithms import Saem
 from noisyica.engine.runs import begin
 from noisyica.engine.state import Broadcast, Constants, Plan, Schedule
+from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.block import device_blocks
 from noisyica.rows.source import Rows
@@ -54,7 +55,7 @@ def rows_of(parameters, n=N, seed=1):
 def begun(parameters, X, plan, constants):
     """Return the blocks of these rows, and a run on them before its first iteration."""
     blocks = device_blocks(Rows(X), plan.dtype)
-    return blocks, begin(blocks, parameters, plan, constants)
+    return blocks, begin(InMemory(blocks), parameters, plan, constants)
 
 
 def broadcast(state, t=None, seed=0, n_sweeps=1):

@@ -12,6 +12,7 @@ from noisyica.engine.algorithms import Saem
 from noisyica.engine.runs import begin
 from noisyica.engine.state import Constants, Plan, Schedule
 from noisyica.engine.statistics import collect, rotate, shift
+from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.block import device_blocks
 from noisyica.rows.source import Rows
@@ -88,7 +89,7 @@ def test_sweeps_begin_with_coefficients_that_know_no_offset():
         )
         offset = 20 * rng.laplace(size=50)
         plain, moved = (
-            begin(device_blocks(Rows(x), "float64"), start, plan, constants).chains.latent
+            begin(InMemory(device_blocks(Rows(x), "float64")), start, plan, constants).chains.latent
             for x in (X, X + offset[:, None])
         )
     np.testing.assert_allclose(moved.inner[..., :50], plain.inner[..., :50], atol=1e-10)

@@ -103,8 +103,8 @@ def test_a_dead_column_is_no_reason_to_prefer_a_run():
         begun = A / task.rows.unit
         begun[:, kept:] = 1e-6
         start = task.zeros._replace(A=task.rows.to_basis(begun.T).T, sigma2=np.array(0.1))
-        runs = [begin(task.blocks, start, task.plan, task.constants)]
-        *_, runs = learn(task.blocks, runs, task.key, task.plan, task.constants, 40)
+        runs = [begin(task.stages[0].sweeper, start, task.plan, task.constants)]
+        *_, runs = learn(task.stages, runs, task.key, task.plan, 40)
         state = runs[0].state
         if kept == 2:  # as a run that lost a component
             off = state.statistics.mixing.mean.at[:, 2].set(0.0)

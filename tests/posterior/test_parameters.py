@@ -75,7 +75,7 @@ def test_missing_entries_are_drawn_given_the_coefficients(name, diagonal):
     @jax.jit
     @jax.vmap
     def draw(key):
-        return impute(RowKeys(key, block.first), parameters, latent, block)
+        return impute(RowKeys(key, block.rows), parameters, latent, block)
 
     filled = draw(jax.random.split(jax.random.key(2), count))
     x = np.asarray(filled.x)

@@ -44,7 +44,7 @@ def test_rows_weights_and_sums(size, dtype):
     # rows that only fill the last block up are zeros, and count for nothing
     assert not x[N:].any()
     assert not flat[N:].any()
-    np.testing.assert_array_equal(blocks.first, np.arange(count) * length)
+    np.testing.assert_array_equal(np.ravel(blocks.rows), np.arange(count * length))
     assert blocks.observed is None
     for name, values in (("sum_x", standard), ("sum_xx", np.square(standard))):
         sums = np.asarray(getattr(blocks, name))

@@ -14,15 +14,15 @@ Array = jax.Array
 
 
 class RowKeys(NamedTuple):
-    """The randomness of consecutive rows.
+    """The randomness of some rows.
 
     The random numbers of a row depend on ``key`` and on the number of the row alone, whatever the
     block that it is in.
     """
 
     key: Array
-    first: Array
-    """The number of the first row."""
+    rows: Array
+    """The numbers of the rows (n,), or () that of the first of consecutive rows."""
 
 
 Key = Array | RowKeys
@@ -69,7 +69,10 @@ def uniforms(key: Key, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[
 def _rows(key: Key, shape: tuple[int, int]) -> tuple[Array, Array]:
     """Return the key or keys, and the numbers that tell rows apart under the same key."""
     if isinstance(key, RowKeys):
-        return key.key, lax.broadcasted_iota(jnp.uint32, shape, 1) + key.first.astype(jnp.uint32)
+        rows = key.rows.astype(jnp.uint32)
+        if rows.ndim:
+            return key.key, jnp.broadcast_to(rows, shape)
+        return key.key, lax.broadcasted_iota(jnp.uint32, shape, 1) + rows
     if key.ndim:
         return key, jnp.zeros((), jnp.uint32)
     return key, lax.broadcasted_iota(jnp.uint32, shape, 1)
@@ -97,7 +100,7 @@ def threefry(key0: Array, key1: Array, x0: Array, x1: Array) -> tuple[Array, Arr
 def split(key: Key, count: int) -> list[Any]:
     """Return ``count`` new keys of the same kind as ``key``, independent of each other."""
     if isinstance(key, RowKeys):
-        return [RowKeys(new, key.first) for new in split(key.key, count)]
+        return [RowKeys(new, key.rows) for new in split(key.key, count)]
     if key.ndim:
         new = jax.vmap(lambda k: jax.random.split(k, count), out_axes=1)(key)
     else:
@@ -108,7 +111,7 @@ def split(key: Key, count: int) -> list[Any]:
 def fold_in(key: Key, number: Any) -> Any:
     """Return a new key of the same kind as ``key``, a different one for each ``number``."""
     if isinstance(key, RowKeys):
-        return RowKeys(jax.random.fold_in(key.key, number), key.first)
+        return RowKeys(jax.random.fold_in(key.key, number), key.rows)
     if key.ndim:
         return jax.vmap(lambda k: jax.random.fold_in(k, number))(key)
     return jax.random.fold_in(key, number)

@@ -24,15 +24,23 @@ class Monitor:
     """
 
     WINDOW = 100
-    """The minimum number of iterations that are looked at; looks are a quarter of it apart."""
+    """The minimum number of iterations that are looked at, unless fewer are asked for.
+
+    Looks are a quarter of it apart."""
     PATIENCE = 3
     """The number of looks one after the other at which nothing drifts."""
 
     def __init__(
-        self, burn_in: int, tol: float, agreed: int = 0, seen: int = 0, done: bool = False
+        self,
+        burn_in: int,
+        tol: float,
+        window: int = WINDOW,
+        agreed: int = 0,
+        seen: int = 0,
+        done: bool = False,
     ) -> None:
-        self.burn_in, self.tol, self.agreed, self.seen = burn_in, tol, agreed, seen
-        self.done = done
+        self.burn_in, self.tol, self.window, self.agreed = burn_in, tol, window, agreed
+        self.seen, self.done = seen, done
 
     def converged(self, summaries: Sequence[np.ndarray]) -> bool:
         """Return whether a run has converged.
@@ -40,9 +48,10 @@ class Monitor:
         ``summaries`` are groups of numbers, each of them (iterations, numbers).
         """
         now = len(summaries[0])
-        if self.tol == 0 or now - self.burn_in < self.WINDOW or now - self.seen < self.WINDOW // 4:
+        new = min(now - self.burn_in - self.window, now - self.seen - self.window // 4)
+        if self.tol == 0 or new < 0:
             return self.done
-        half = max(self.WINDOW, (now - self.burn_in) * 2 // 3) // 2
+        half = max(self.window, (now - self.burn_in) * 2 // 3) // 2
         drifts = [self._drift(group[-2 * half :]) for group in summaries if group.size]
         self.agreed = self.agreed + 1 if max(drifts) < 1 else 0
         self.done = self.agreed >= self.PATIENCE

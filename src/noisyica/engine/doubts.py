@@ -53,7 +53,7 @@ def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
         floor = np.asarray(least_beside_others(sigma2, floor))
     met = sigma2 <= floor * (1 + 1e-9)
     if task.plan.diagonal:
-        squares = np.asarray(task.blocks.sum_xx).sum(0)
+        squares = task.squares
         share = LEAST_TOGETHER if task.plan.pooled_noise else LEAST_OWN_NOISE
         met &= (squares > 0) & ~_lost(task)
         if not met.any():
@@ -75,7 +75,7 @@ def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
 
 def _lost(task: Task) -> np.ndarray:
     """Return which columns vary, but too little beside the others to learn anything of them."""
-    squares = np.asarray(task.blocks.sum_xx).sum(0) / task.summary.observed
+    squares = task.squares / task.summary.observed
     return (squares > 0) & (squares < LEAST_COLUMN / LEAST_OWN_NOISE * squares.mean())
 
 

@@ -24,9 +24,10 @@ from noisyica._jax.compiling import Compiled
 from noisyica._jax.precision import double_precision
 from noisyica._jax.xla import always
 from noisyica.engine.expansion import no_move
+from noisyica.engine.growth import Stage
 from noisyica.engine.mstep import mstep
 from noisyica.engine.regression import undo
-from noisyica.engine.runs import grouped
+from noisyica.engine.runs import Group, grouped, keys_of_runs
 from noisyica.engine.state import (
     MIXING,
     Broadcast,
@@ -43,12 +44,13 @@ from noisyica.engine.state import (
 from noisyica.engine.statistics import Statistics, rotate, shift
 from noisyica.engine.sweepers import InMemory, Sweeper
 from noisyica.engine.truncation import truncate
-from noisyica.rows.block import Block
 
 Array = jax.Array
 
 WORK_PER_CHUNK = 2e9
 """About how many multiplications a chunk of iterations takes: half a second between two looks."""
+LONGEST_CHUNK = 50
+"""The maximum number of iterations of a chunk, for whose traces there is room."""
 COST_OF_A_DRAW = 30.0
 """About how many multiplications a draw of a coefficient takes as long as."""
 FEW_COEFFICIENTS = 2048
@@ -63,18 +65,23 @@ def step(
     sweeper: Sweeper, plan: Plan, constants: Constants, key: Array, state: State, chains: Any
 ) -> tuple[State, Any]:
     """Take one turn of the loop: sweep all rows, then update the parameters."""
-    t = state.t
-    sent = Broadcast(
+    sent = broadcast(constants, key, state)
+    chains, totals = sweeper.sweep(plan, sent, chains)
+    return update(plan, constants, sent.key, state, totals.averages()), chains
+
+
+def broadcast(constants: Constants, key: Array, state: State) -> Broadcast:
+    """Return what is sent to every block of rows in the next iteration."""
+    t, schedule = state.t, constants.schedule
+    return Broadcast(
         t=t,
         key=jax.random.fold_in(key, t + 1),
-        n_sweeps=constants.schedule.n_sweeps(t),
+        n_sweeps=schedule.n_sweeps(t),
         parameters=state.parameters,
         move=state.move,
         restart=state.restart,
-        share=constants.schedule.share(t),
+        share=schedule.share(t),
     )
-    chains, totals = sweeper.sweep(plan, sent, chains)
-    return update(plan, constants, sent.key, state, totals.averages()), chains
 
 
 def update(plan: Plan, constants: Constants, key: Array, state: State, averages: Totals) -> State:
@@ -111,7 +118,7 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
     learnt = mstep(statistics, parameters, plan, constants)
     if prior.learns_late and algorithm.stochastic:
         # let A turn first: fitted to mixtures of components, a law looks normal
-        early = t < constants.schedule.burn_in / 4
+        early = constants.schedule.early(t)
         learnt = learnt._replace(prior=choose(early, prior, learnt.prior))
     if plan.mixing is not None:
         learnt = learnt._replace(A=A)
@@ -131,7 +138,7 @@ def _advance(
     state: State,
     chains: Chain,
     key: Array,
-    blocks: Block,
+    rows: InMemory,
     count: Array,
     constants: Constants,
     plan: Plan,
@@ -144,9 +151,10 @@ def _advance(
     """
     # a trace is noted as one vector: each array by itself would be one more operation to run
     flat, unravel = ravel_pytree(zeros_like_shapes(jax.eval_shape(trace, state)))
+    blocks = rows.blocks
     if state.parameters.dof is not None and blocks.observed is None:
         blocks = blocks._replace(squares=_squares(blocks.x, plan.diagonal))
-    turn = functools.partial(step, InMemory(blocks), plan, constants, key)
+    turn = functools.partial(step, rows._replace(blocks=blocks), plan, constants, key)
 
     def note(i: Array, state: State, record: Array) -> Array:
         return record.at[i].set(ravel_pytree(trace(state))[0])
@@ -193,7 +201,7 @@ def _advance_together(
     states: State,
     chains: Chain,
     keys: Array,
-    blocks: Block,
+    rows: InMemory,
     count: Array,
     constants: Constants,
     plan: Plan,
@@ -208,7 +216,7 @@ def _advance_together(
     def advance_run(
         state: State, chain: Chain, key: Array
     ) -> tuple[State, Chain, dict[str, Array]]:
-        return _advance(state, chain, key, blocks, count, constants, plan, length)
+        return _advance(state, chain, key, rows, count, constants, plan, length)
 
     axes = (_RUNS_AXIS, 0, 0)
     together: Any = jax.vmap(advance_run, in_axes=axes, out_axes=axes)
@@ -219,25 +227,48 @@ advance_together = Compiled(_advance_together, ("plan", "length"))
 
 
 def learn(
-    blocks: Block, begun: list[Run], key: Array, plan: Plan, constants: Constants, max_iter: int
+    stages: Sequence[Stage], begun: list[Run], key: Array, plan: Plan, max_iter: int
 ) -> Iterator[list[Run]]:
     """Iterate from where the runs stand until iteration ``max_iter``, all runs together.
 
     The runs are yielded after each chunk of iterations, which is about half a second of work. Only
     between two chunks is KeyboardInterrupt raised.
     """
+    ends = [stage.first for stage in stages[1:]] + [max_iter]
+    for i, (stage, end) in enumerate(zip(stages, ends, strict=True)):
+        if end <= (done := int(begun[0].state.t)):
+            continue
+        if i > 0 and done == stage.first:
+            begun = [_joined(stage.sweeper, stages[i - 1].sweeper, plan, run) for run in begun]
+        learn_stage = _learn_in_memory if isinstance(stage.sweeper, InMemory) else _learn_outside
+        for runs in learn_stage(stage, begun, key, plan, min(end, max_iter)):
+            begun = runs
+            yield runs
+
+
+def _joined(sweeper: Sweeper, before: Sweeper, plan: Plan, run: Run) -> Run:
+    """Return the run with the chains of the rows that join it."""
+    return run._replace(chains=sweeper.joined(plan, run.state.parameters, run.chains, before))
+
+
+def _learn_in_memory(
+    stage: Stage, begun: list[Run], key: Array, plan: Plan, end: int
+) -> Iterator[list[Run]]:
+    """Iterate until iteration ``end`` on rows in memory, many iterations in one compiled call."""
+    rows: Any = stage.sweeper
+    constants = stage.constants
     groups = grouped(begun, key)
-    length, fast_compile = _chunk(blocks, begun, plan, constants.schedule)
+    length, fast_compile = _chunk(rows, begun, plan, constants.schedule)
     compiled = (advance_together if groups[0].count > 1 else advance).compiled(fast_compile)
     done, count = int(begun[0].state.t), len(begun)
     del begun  # their chains are as large as the rows have coefficients
-    while done < max_iter:
+    while done < end:
         interruption.check()
         # a first look soon, to tell how long it will take
-        now = min(length if done else min(length, 10), max_iter - done)
+        now = min(length if done else min(length, 10), end - done)
         calls = [
             functools.partial(
-                compiled, *group.position, group.keys, blocks, now, constants, plan, length
+                compiled, *group.position, group.keys, rows, now, constants, plan, LONGEST_CHUNK
             )
             for group in groups
         ]
@@ -252,15 +283,57 @@ def learn(
         yield [run for group in groups for run in group.runs()][:count]
 
 
-def _chunk(blocks: Block, begun: list[Run], plan: Plan, schedule: Schedule) -> tuple[int, bool]:
+def _learn_outside(
+    stage: Stage, begun: list[Run], key: Array, plan: Plan, end: int
+) -> Iterator[list[Run]]:
+    """Iterate until iteration ``end`` on rows that are held elsewhere, block by block.
+
+    The runs are yielded after each iteration, since sweeps may replace chains in place.
+    """
+    sweeper, constants = stage.sweeper, stage.constants
+    groups = [
+        Group([run], [own]) for run, own in zip(begun, keys_of_runs(key, len(begun)), strict=True)
+    ]
+    for _ in range(int(begun[0].state.t), end):
+        interruption.check()
+        for group in groups:
+            state, chains = group.position
+            sent = send(constants, group.keys, state)
+            chains, totals = sweeper.sweep(plan, sent, chains)
+            state, record = take(constants, sent.key, state, totals, plan)
+            group.note(state, chains, record, 1)
+        yield [group.runs()[0] for group in groups]
+
+
+send = jax.jit(broadcast)
+
+
+@functools.partial(jax.jit, static_argnames="plan")
+def take(
+    constants: Constants, key: Array, state: State, totals: Totals, plan: Plan
+) -> tuple[State, dict[str, Array]]:
+    """Return the state after an iteration whose sums are known, and its trace."""
+    state = update(plan, constants, key, state, totals.averages())
+    return state, jax.tree.map(lambda value: value[None], trace(state))
+
+
+def _chunk(rows: InMemory, begun: list[Run], plan: Plan, schedule: Schedule) -> tuple[int, bool]:
     """Return the number of iterations per chunk, and whether to compile fast, not to run fast."""
-    count, d, size = blocks.x.shape
-    p, prior = begun[0].state.parameters.A.shape[1], begun[0].state.parameters.prior
-    rows = count * size * max(schedule.draws) * len(begun)
-    work = rows * (d + COST_OF_A_DRAW) * (p + 1)
-    few = prior.compiles_fast or count * size * p <= FEW_COEFFICIENTS
+    count, d, size = rows.blocks.x.shape
+    p = begun[0].state.parameters.A.shape[1]
+    active = count if rows.active is None else int(rows.active)
+    n = active * size * max(schedule.draws) * len(begun)
+    work = n * (d + COST_OF_A_DRAW) * (p + 1)
+    length = int(np.clip(WORK_PER_CHUNK / work, 5, LONGEST_CHUNK))
+    return length, compiles_fast(begun[0], plan, d, count * size)
+
+
+def compiles_fast(run: Run, plan: Plan, d: int, n: int) -> bool:
+    """Return whether to compile fast, not to run fast, what sweeps n rows of d numbers."""
+    p, prior = run.state.parameters.A.shape[1], run.state.parameters.prior
+    few = prior.compiles_fast or n * p <= FEW_COEFFICIENTS
     few_entries = plan.mixing is None or plan.mixing.compiles_fast or d * p <= FEW_ENTRIES
-    return int(np.clip(WORK_PER_CHUNK / work, 5, 50)), few and few_entries
+    return few and few_entries
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:

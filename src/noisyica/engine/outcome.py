@@ -105,8 +105,12 @@ def _simplest(run: Run, task: Task, noise: Any) -> Any:
 
 def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:
     """Return what is known of Student noise beside its variance, as attributes."""
-    weights = np.asarray(run.chains.mean_weight, float).reshape(-1)[: task.rows.n]
-    return {"noise_dof_": dof, "row_weights_": weights}
+    weights = np.asarray(run.chains.mean_weight, float).reshape(-1)
+    rows = task.stages[-1].sweeper.numbers()
+    known = rows < task.rows.n  # the others only fill a block up
+    in_order = np.empty(task.rows.n)
+    in_order[rows[known]] = weights[known]
+    return {"noise_dof_": dof, "row_weights_": in_order}
 
 
 def _of_hidden(run: Run, task: Task, order: np.ndarray) -> dict[str, Any]:

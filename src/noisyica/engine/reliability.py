@@ -31,6 +31,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from noisyica.engine.convergence import similarity
+from noisyica.engine.growth import Stage
 from noisyica.engine.loop import learn
 from noisyica.engine.runs import begin
 from noisyica.engine.starting import own_starts
@@ -160,7 +161,7 @@ def _learn_from(task: Task, rows: np.ndarray, A: np.ndarray, seed: int) -> np.nd
 
     Of the starts that the prior proposes for these rows, that which is most similar to A is taken.
     """
-    blocks, share = task.part(rows)
+    part, share = task.part(rows)
     old = task.constants
     schedule = Schedule(ITERATIONS // 2, old.schedule.kappa, old.schedule.draws, ITERATIONS)
     constants = old._replace(total_weight=old.total_weight * share, schedule=schedule)
@@ -169,8 +170,9 @@ def _learn_from(task: Task, rows: np.ndarray, A: np.ndarray, seed: int) -> np.nd
     sample[:, np.isnan(sample).all(0)] = 0.0  # nothing is observed: the mean is as good as any
     starts = own_starts(task._replace(sample=fill(sample), rng=rng))
     start = max(starts, key=lambda start: similarity(A, [np.asarray(start.A)]).mean())
-    begun = [begin(blocks, start, task.plan, constants)]
-    *_, runs = learn(blocks, begun, jax.random.key(seed), task.plan, constants, ITERATIONS)
+    begun = [begin(part, start, task.plan, constants)]
+    stages = [Stage(0, part, constants)]
+    *_, runs = learn(stages, begun, jax.random.key(seed), task.plan, ITERATIONS)
     return np.asarray(runs[0].state.estimate.A)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from noisyica.engine.algorithms import Saem
 from noisyica.engine.convergence import similarity
+from noisyica.engine.growth import Stage
 from noisyica.engine.loop import learn
 from noisyica.engine.runs import begin
 from noisyica.engine.state import Constants, Plan, Run, Schedule, State
+from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.parameters import Parameters
-from noisyica.rows.block import Block
 
 Array = jax.Array
 Score = Callable[[State], float]
@@ -30,14 +31,14 @@ SAME_PLACE = 0.999
 
 
 def best_start(
-    blocks: Block,
+    rows: InMemory,
     starts: list[Parameters],
     key: Array,
     plan: Plan,
     constants: Constants,
     score: Score,
 ) -> Parameters:
-    """Return the start from which a short run on the rows of ``blocks`` has the best score.
+    """Return the start from which a short run on some rows has the best score.
 
     The runs go one after the other: what is compiled for them serves the fit, too. Where all of
     them lead the same way, no score is computed, and it is the first start: but not with a law of A
@@ -51,8 +52,8 @@ def best_start(
     plan = plan._replace(algorithm=Saem(sampler), truncate=False)
     ends = []
     for start, own_key in zip(starts, jax.random.split(key, len(starts)), strict=True):
-        begun = [begin(blocks, start, plan, constants)]
-        *_, runs = learn(blocks, begun, own_key, plan, constants, SHORT_RUN)
+        begun = [begin(rows, start, plan, constants)]
+        *_, runs = learn([Stage(0, rows, constants)], begun, own_key, plan, SHORT_RUN)
         ends.append(runs[0].state)
     smooth = plan.mixing is None or plan.mixing.smooth
     return starts[_best(ends, score, lambda a, b: smooth and _same_components(a, b, SAME_WAY))]

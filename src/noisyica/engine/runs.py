@@ -12,7 +12,7 @@ from noisyica._jax.arrays import to_numpy, zeros_like_shapes
 from noisyica.engine.expansion import no_move
 from noisyica.engine.state import Chain, Constants, Plan, RestartPoint, Run, State, drift
 from noisyica.engine.statistics import Statistics, collect
-from noisyica.engine.sweepers import InMemory
+from noisyica.engine.sweepers import Sweeper
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.student import RowWeights
 from noisyica.rows.block import Block
@@ -20,18 +20,18 @@ from noisyica.rows.block import Block
 Array = jax.Array
 
 
-def begin(blocks: Block, parameters: Parameters, plan: Plan, constants: Constants) -> Run:
-    """Return a run before its first iteration. Nothing here is compiled."""
+def begin(sweeper: Sweeper, parameters: Parameters, plan: Plan, constants: Constants) -> Run:
+    """Return a run before its first iteration. Where rows are in memory, nothing is compiled."""
     d, p = parameters.A.shape
     parameters = to_numpy(parameters)
-    chains = InMemory(blocks).first_chains(plan, parameters)
+    chains = sweeper.first_chains(plan, parameters)
     if plan.mixing is not None:
         mixing = plan.mixing.begin(parameters, constants.floor, constants.total_weight)
         parameters = parameters._replace(mixing=mixing)
     if plan.diagonal:
         noise: Any = np.broadcast_to(parameters.sigma2, (d,))
         parameters = parameters._replace(sigma2=noise)
-    shapes = _statistics.eval_shape(parameters, blocks, chains, plan)
+    shapes = _statistics.eval_shape(parameters, sweeper.example(), chains, plan)
     statistics, no_drift = zeros_like_shapes(shapes)
     zero: Any = np.zeros((), int)
     state = State(
@@ -64,6 +64,13 @@ def _statistics_and_drift(
 _statistics = jax.jit(_statistics_and_drift, static_argnames="plan")  # jit remembers the shapes
 
 
+def keys_of_runs(key: Array, count: int) -> list[Array]:
+    """Return the keys of several runs; the first has the key of a run that is alone."""
+    if count == 1:
+        return [key]
+    return [key, *jax.random.split(jax.random.fold_in(key, 1), count - 1)]
+
+
 def grouped(begun: list[Run], key: Array) -> list[Group]:
     """Put runs into groups, each of which advances in one compiled call.
 
@@ -72,10 +79,7 @@ def grouped(begun: list[Run], key: Array) -> list[Group]:
     grouping. Both groups have the same number of runs, so that one compilation serves: the last run
     may be there twice.
     """
-    count = len(begun)
-    keys = [key]
-    if count > 1:
-        keys.extend(jax.random.split(jax.random.fold_in(key, 1), count - 1))
+    count, keys = len(begun), keys_of_runs(key, len(begun))
     parts = [list(range(count))]
     if count >= 4 and jax.default_backend() == "cpu":
         half = (count + 1) // 2

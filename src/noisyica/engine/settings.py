@@ -47,6 +47,7 @@ class Settings(Protocol):
     dtype: str
     random_state: Any
     boundaries: bool
+    grow: Any
     warm_start: bool
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -61,6 +62,8 @@ def check_settings(settings: Any) -> None:
         if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
             choices = " or ".join(repr(a) for a in allowed)
             raise ValueError(f"{name}={value!r} is not known. Choose {choices}.")
+    if not (_is_auto(settings.grow) or settings.grow is False):
+        raise ValueError(f"grow must be 'auto' or False; got {settings.grow!r}.")
     _check_n_components(settings.n_components)
     if not _is_count(settings.max_iter):
         raise ValueError(f"max_iter must be an integer of at least 1; got {settings.max_iter!r}.")

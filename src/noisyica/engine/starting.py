@@ -44,13 +44,13 @@ def _best(task: Task, starts: list[Parameters]) -> Parameters:
     """Return the best of the starts by short runs, on one block of rows chosen at random."""
     if len(starts) == 1:
         return starts[0]
-    blocks, share = task.blocks, 1.0
-    if len(blocks.weight) > 1:
+    rows, share = task.only_block, 1.0
+    if rows is None:
         numbers = np.random.RandomState(0).choice(task.rows.n, block_rows(), replace=False)
-        blocks, share = task.part(np.sort(numbers))
+        rows, share = task.part(np.sort(numbers))
     constants = task.constants
     constants = constants._replace(total_weight=constants.total_weight * share)
-    return best_start(blocks, starts, task.key, task.plan, constants, task.score)
+    return best_start(rows, starts, task.key, task.plan, constants, task.score)
 
 
 def own_starts(task: Task) -> list[Parameters]:

@@ -45,13 +45,15 @@ class Schedule(NamedTuple):
 
     SAEM's step is 1 for ``burn_in`` iterations and then (t - burn_in + 1)^-kappa. The number of
     sweeps per iteration of MCEM grows evenly from the first of ``draws`` to the last, at iteration
-    ``end``.
+    ``end``. What is coarse about the first iterations ends with iteration ``coarse``, or else with
+    burn-in: where data grow, burn-in has more than one stage.
     """
 
     burn_in: int
     kappa: float
     draws: tuple[int, int] = (1, 1)
     end: int = 1
+    coarse: Any = None
 
     def step_size(self, t: Array) -> Array:
         """Return SAEM's step in iteration t."""
@@ -70,9 +72,17 @@ class Schedule(NamedTuple):
     def coarse_rotation(self, t: Array) -> Array:
         """Return the share to take of a rotation that does not follow the likelihood itself.
 
-        It falls to zero by the end of burn-in.
+        It falls to zero by the end of the coarse iterations.
         """
-        return 0.4 * jnp.maximum(1 - t / jnp.maximum(self.burn_in, 1), 0.0)
+        return 0.4 * jnp.maximum(1 - t / jnp.maximum(self._coarse, 1), 0.0)
+
+    def early(self, t: Array) -> Array:
+        """Return whether t is among the first iterations, in which A turns most."""
+        return t < self._coarse / 4
+
+    @property
+    def _coarse(self) -> Any:
+        return self.burn_in if self.coarse is None else self.coarse
 
 
 class Constants(NamedTuple):
@@ -108,7 +118,7 @@ class Broadcast(NamedTuple):
         ``fold_in(key, i)``: a key that a prior may split must have no other descendants.
         """
         key = jax.random.fold_in(jax.random.fold_in(self.key, role), sweep)
-        return RowKeys(key, block.first)
+        return RowKeys(key, block.rows)
 
 
 class Totals(NamedTuple):

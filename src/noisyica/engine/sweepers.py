@@ -11,11 +11,12 @@ import functools
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from threadpoolctl import threadpool_limits
 
-from noisyica._jax.arrays import cast, choose, to_numpy
+from noisyica._jax.arrays import cast, choose, to_numpy, zeros_like_shapes
 from noisyica._jax.xla import empty_for_device
 from noisyica.engine.state import Broadcast, Chain, Plan, Totals
 from noisyica.posterior.parameters import Parameters
@@ -57,53 +58,106 @@ def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
 class Sweeper(Protocol):
     """What the loop needs of whoever holds the rows."""
 
+    def example(self) -> Block:
+        """Return a block, along a leading axis, or its shapes and types."""
+
+    def numbers(self) -> np.ndarray:
+        """Return the numbers of the rows in the order in which chains have them."""
+
+    def first_chains(self, plan: Plan, parameters: Parameters) -> Any:
+        """Return the chains of the rows before the first iteration with these parameters."""
+
+    def joined(self, plan: Plan, parameters: Parameters, chains: Any, before: Sweeper) -> Any:
+        """Return the chains with those of rows that join, if ``before`` swept so far."""
+
     def sweep(self, plan: Plan, sent: Broadcast, chains: Any) -> tuple[Any, Totals]:
         """Call :func:`sweep_block` for all blocks; return the new chains and the added sums."""
 
 
 class InMemory(NamedTuple):
-    """All blocks of rows on one device, stacked along a leading axis."""
+    """Blocks of rows on one device, stacked along a leading axis."""
 
     blocks: Block
+    active: Any = None  # how many of the blocks are swept, the first ones; None if all are
 
     def sweep(self, plan: Plan, sent: Broadcast, chains: Chain) -> tuple[Chain, Totals]:
-        """Sweep all blocks; return the new chains, and the sums over all rows."""
-        pairs = (self.blocks, chains)
+        """Sweep the blocks; return the new chains, and the sums over their rows."""
         sweep = functools.partial(sweep_block, plan, sent)
-        if len(self.blocks.weight) == 1:
+        count = len(self.blocks.weight)
+        if count == 1:
+            pairs = (self.blocks, chains)
             only_pair = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), pairs)
             chain, totals = sweep(only_pair)
             return jax.tree.map(lambda leaf: leaf[None], chain), totals
-        chains, parts = lax.map(sweep, pairs)
-        return chains, jax.tree.map(lambda leaf: leaf.sum(0), parts)
+
+        def one_block(i: Array, so_far: tuple[Chain, Totals]) -> tuple[Chain, Totals]:
+            chains, totals = so_far
+            chain, part = sweep(jax.tree.map(lambda leaf: leaf[i], (self.blocks, chains)))
+            chains = jax.tree.map(lambda leaf, new: leaf.at[i].set(new), chains, chain)
+            return chains, jax.tree.map(jnp.add, totals, part)
+
+        shapes = jax.eval_shape(sweep, jax.tree.map(lambda leaf: leaf[0], (self.blocks, chains)))
+        active = count if self.active is None else self.active
+        return lax.fori_loop(0, active, one_block, (chains, zeros_like_shapes(shapes[1])))
+
+    def example(self) -> Block:
+        """Return the blocks: any of them serves."""
+        return self.blocks
+
+    def numbers(self) -> np.ndarray:
+        """Return the numbers of the rows in the order in which chains have them."""
+        return np.asarray(self.blocks.rows).reshape(-1)
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
-        """Return the chains before the first iteration. Nothing here is compiled.
+        """Return the chains before the first iteration; those of other blocks are zeros."""
+        return self.joined(plan, parameters, None, None)
 
-        They begin with the coefficients that a normal prior would give. Where columns of A are
-        nearly parallel, as they are when one direction has most of the variance, sweeps from zeros
-        would let the first components take what belongs to the others, and learning would go
-        astray.
-        """
-        count, d, n = self.blocks.x.shape
-        prior, x = parameters.prior, self.blocks.x
-        latent = jax.tree.map(
-            lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)),
-            prior.zeros(parameters.A.shape[1], n, plan.dtype),
-        )
-        offset = np.zeros((count, 1))
-        if prior.has_offset:
-            # the prior's offsets may be far from the data: begin with the rows' means
-            offset = np.asarray(x).mean(1)
-            latent = prior.with_offset(latent, offset)
-        beta = _linear_estimate(x, to_numpy(parameters), offset, plan.dtype)
-        latent = jax.device_put(prior.with_coefficients(latent, beta))
-        filled = None if self.blocks.observed is None else x
-        weight = None
-        if parameters.dof is not None:
-            weight = jax.device_put(np.ones((count, n), plan.dtype))
-        point = (latent, filled, weight) if plan.truncate else None
-        return Chain(latent, filled, point, weight, weight)
+    def joined(self, plan: Plan, parameters: Parameters, chains: Any, before: Any) -> Chain:
+        """Return the chains with those of blocks that were not swept before."""
+        count, blocks = len(self.blocks.weight), self.blocks
+        end = count if self.active is None else int(self.active)
+        same = isinstance(before, InMemory) and before.blocks.x is blocks.x
+        first = int(before.active) if same else 0
+        x = blocks.x if end - first == count else blocks.x[first:end]
+        new = linear_chains(x, blocks.observed is not None, plan, to_numpy(parameters))
+        if end - first == count:
+            return new
+
+        def put(leaf: Any, old: Any = None) -> np.ndarray:
+            every = np.zeros((count, *leaf.shape[1:]), leaf.dtype) if old is None else np.array(old)
+            every[first:end] = leaf
+            return every
+
+        return jax.tree.map(put, new, chains) if same else jax.tree.map(put, new)
+
+
+def linear_chains(x: Any, missing: bool, plan: Plan, parameters: Parameters) -> Chain:
+    """Return the chains of blocks x (blocks, d, n) before their first sweep.
+
+    Nothing here is compiled. They begin with the coefficients that a normal prior would give. Where
+    columns of A are nearly parallel, as they are when one direction has most of the variance,
+    sweeps from zeros would let the first components take what belongs to the others, and learning
+    would go astray.
+    """
+    count, _, n = x.shape
+    prior = parameters.prior
+    latent = jax.tree.map(
+        lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)),
+        prior.zeros(parameters.A.shape[1], n, plan.dtype),
+    )
+    offset = np.zeros((count, 1))
+    if prior.has_offset:
+        # the prior's offsets may be far from the data: begin with the rows' means
+        offset = np.asarray(x).mean(1)
+        latent = prior.with_offset(latent, offset)
+    beta = _linear_estimate(x, parameters, offset, plan.dtype)
+    latent = jax.device_put(prior.with_coefficients(latent, beta))
+    weight = None
+    if parameters.dof is not None:
+        weight = jax.device_put(np.ones((count, n), plan.dtype))
+    filled = x if missing else None
+    point = (latent, filled, weight) if plan.truncate else None
+    return Chain(latent, filled, point, weight, weight)
 
 
 def _linear_estimate(

@@ -14,15 +14,18 @@ from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms, mixing
+from noisyica.engine.growth import Stage
+from noisyica.engine.holding import burn_in_of, hold, stages
 from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Schedule, State
+from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.student import FIRST_DOF
 from noisyica.posterior.units import check_range, in_units
 from noisyica.priors import LEAST_SCALE, ROW_WEIGHTS, Prior
 from noisyica.rows import starts
-from noisyica.rows.block import Block, device_blocks
+from noisyica.rows.block import device_blocks
 from noisyica.rows.dimension import Dimension, dimension
 from noisyica.rows.neighbours import Smooth
 from noisyica.rows.scaling import Summary
@@ -67,7 +70,7 @@ class Task(NamedTuple):
 
     rows: Rows
     summary: Summary
-    blocks: Block
+    squares: np.ndarray  # (d,)  the weighted sums of the squares of the columns
     sample: Any  # rows, missing entries filled in, that starts are made of; None once they are made
     scored: np.ndarray  # the rows by whose likelihood starts and runs are compared
     prior: Prior
@@ -75,7 +78,8 @@ class Task(NamedTuple):
     with_own_noise: int | None  # how many components there would be with diagonal noise, if fewer
     plan: Plan
     mixing: Any  # what is to be learnt of the prior of A's entries, if these have a law
-    constants: Constants
+    constants: Constants  # when all rows take part
+    stages: tuple[Stage, ...]
     key: jax.Array
     rng: np.random.RandomState
 
@@ -114,24 +118,32 @@ class Task(NamedTuple):
         parameters = on_host(parameters)
         return log_likelihood(parameters, self.scored, method, rounds=0, **options)[0]
 
-    def part(self, numbers: np.ndarray) -> tuple[Block, float]:
-        """Return blocks with some of the rows only, and the share of the total weight these have.
+    @property
+    def only_block(self) -> InMemory | None:
+        """The rows, where one block in memory holds all of them."""
+        rows = self.stages[-1].sweeper
+        return rows if isinstance(rows, InMemory) and len(rows.blocks.weight) == 1 else None
+
+    def part(self, numbers: np.ndarray) -> tuple[InMemory, float]:
+        """Return some of the rows in memory, and the share of the total weight these have.
 
         Where one block holds all rows, the weight of the others is zero there, so that the code
         that was compiled for all rows serves.
         """
         rows = self.rows.part(numbers)
         share = rows.total_weight / self.rows.total_weight
-        if len(self.blocks.weight) > 1:
-            return device_blocks(rows, self.plan.dtype), share
-        x = np.asarray(self.blocks.x)[0]  # a view
+        if self.only_block is None:
+            return InMemory(device_blocks(rows, self.plan.dtype)), share
+        blocks = self.only_block.blocks
+        x = np.asarray(blocks.x)[0]  # a view
         weight = np.zeros(x.shape[1])
-        weight[numbers] = np.asarray(self.blocks.weight[0], float)[numbers]
-        return self.blocks._replace(
+        weight[numbers] = np.asarray(blocks.weight[0], float)[numbers]
+        part = blocks._replace(
             weight=jnp.asarray(weight[None], self.plan.dtype),
             sum_x=jnp.asarray(np.einsum("dn,n->d", x, weight)[None]),
             sum_xx=jnp.asarray(np.einsum("dn,dn,n->d", x, x, weight)[None]),
-        ), share
+        )
+        return InMemory(part), share
 
     def in_units_of_x(self, parameters: Parameters) -> Parameters:
         """Return the parameters in the units of X, and in its basis."""
@@ -178,12 +190,15 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     plan.algorithm.check(prior, p, summary.missing)
     if plan.student:
         ROW_WEIGHTS.require(prior)
-    blocks = device_blocks(rows, settings.dtype)
+    sample = _sample(rows, all_rows, resampled, rng)
+    held = hold(settings, plan, rows, summary.missing, p, sample, key)
+    floor = _least_noise(plan, p, held.squares / rows.n / summary.observed)
+    constants = _constants(settings, plan, rows, floor)
     return Task(
         rows=rows,
         summary=summary,
-        blocks=blocks,
-        sample=_sample(rows, all_rows, resampled, rng),
+        squares=held.squares,
+        sample=sample,
         # rounded, since random numbers are a hash of a row: the unit of X must not decide a fit
         scored=rows.chosen(scored).astype(np.float32).astype(float),
         prior=prior,
@@ -193,7 +208,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
         mixing=mixing.first_parameters(settings.mixing_prior, p, rows.d, rows.basis)
         if plan.mixing
         else None,
-        constants=_constants(settings, plan, rows, _least_noise(plan, p, rows, summary, blocks)),
+        constants=constants,
+        stages=stages(held, constants),
         key=key,
         rng=rng,
     )
@@ -266,25 +282,25 @@ def _in_basis(settings: Settings, plan: Plan, rows: Rows, offset: bool, missing:
 
 def _constants(settings: Settings, plan: Plan, rows: Rows, least_noise: np.ndarray) -> Constants:
     """Return the numbers that are fixed during a run."""
-    burn_in = round(settings.burn_in * settings.max_iter)
     draws = number_of_draws(settings) if plan.algorithm.several_draws else (1, 1)
     return Constants(
         total_weight=np.asarray(rows.total_weight),
         floor=least_noise,
-        schedule=Schedule(burn_in, float(settings.kappa), draws, settings.max_iter),
+        schedule=Schedule(burn_in_of(settings), float(settings.kappa), draws, settings.max_iter),
     )
 
 
-def _least_noise(plan: Plan, p: int, rows: Rows, summary: Summary, blocks: Block) -> np.ndarray:
+def _least_noise(plan: Plan, p: int, of_columns: np.ndarray) -> np.ndarray:
     """Return the minimum noise variance: that of all columns, or of each where they have their own.
+
+    ``of_columns`` are the mean squares of the columns.
 
     EM at the mode needs the bound on noise of its own where there are more components than columns,
     since these then fit any row.
     """
-    of_columns = np.asarray(blocks.sum_xx).sum(0) / rows.n / summary.observed
     mean_square = of_columns.mean()
     if not plan.diagonal:
-        unbounded = plan.algorithm.at_mode and p > rows.d
+        unbounded = plan.algorithm.at_mode and p > len(of_columns)
         share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
         return np.asarray(share * mean_square)
     share = LEAST_TOGETHER if plan.pooled_noise else LEAST_OWN_NOISE

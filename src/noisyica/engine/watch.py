@@ -11,6 +11,7 @@ import numpy as np
 from noisyica import interruption
 from noisyica.engine.checkpoint import Checkpoint
 from noisyica.engine.convergence import Monitor
+from noisyica.engine.growth import WINDOW
 from noisyica.engine.state import Run, drift_groups
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
@@ -49,9 +50,11 @@ class Watch:
 
     def begin(self, runs: list[Run], monitors: list[Monitor] | None = None) -> None:
         """Watch over these runs, which have just begun or go on from a checkpoint."""
-        burn_in = self._task.constants.schedule.burn_in
+        last = self._task.stages[-1]
+        window = Monitor.WINDOW if last.first == 0 else WINDOW
+        burn_in = last.constants.schedule.burn_in
         self.runs = runs
-        self.monitors = monitors or [Monitor(burn_in, self._tol) for _ in runs]
+        self.monitors = monitors or [Monitor(burn_in, self._tol, window) for _ in runs]
 
     def at_rest(self) -> bool:
         """Return whether all runs have converged. Asking twice changes nothing."""

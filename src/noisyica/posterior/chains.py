@@ -68,7 +68,7 @@ def posterior_sample(
     draws = []
     jumps = sampler == "gibbs" and coupled(parameters)
     for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
-        keys = RowKeys(key, block.first)
+        keys = RowKeys(key, block.rows)
         options = (n_warmup, thin, None, n_draws, sampler, True, coefficients, jumps)
         kept = _compiled(parameters)(parameters, block, keys, *options)[1]
         draws.append(np.asarray(kept)[:, :, : len(part)].transpose(0, 2, 1))
@@ -170,7 +170,7 @@ def blocks(
                 "sum_x": x.sum(1),
                 "sum_xx": x.sum(1),
                 "observed": ~missing if missing.any() else None,
-                "first": np.asarray(first, np.uint32),
+                "rows": np.asarray(first, np.uint32),
             }
             yield Block(**arrays), part
             first += size

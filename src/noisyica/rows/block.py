@@ -27,7 +27,7 @@ class Block(NamedTuple):
     sum_x: Array  # (d,)  weighted sum of the rows, in float64
     sum_xx: Array  # (d,)  weighted sum of the squares of their entries, in float64
     observed: Any  # (d, n) booleans, where entries are missing; None where none is
-    first: Array  # ()  the number of the block's first row
+    rows: Array  # (n,)  the numbers of the rows, or () that of the first of consecutive rows
     squares: Any = None  # (1, n)  the sum of the squares of each row, or (d, n)  all of them
 
 
@@ -36,20 +36,30 @@ def block_rows() -> int:
     return ROWS_ON_CPU if jax.default_backend() == "cpu" else ROWS_ON_GPU
 
 
-def device_blocks(rows: Rows, dtype: str) -> Block:
-    """Put all rows into blocks on the device, stacked along a leading axis.
-
-    The last block is filled up with rows of weight 0. Missing entries are 0, and ``observed`` says
-    which they are.
-    """
+def count_blocks(n: int) -> tuple[int, int]:
+    """Return the number of blocks that n rows make, and the number of rows of each."""
     full = block_rows()
-    count = max(1, -(-rows.n // full))
-    size = padded_rows(rows.n) if count == 1 else full
+    count = max(1, -(-n // full))
+    return count, padded_rows(n) if count == 1 else full
+
+
+def device_blocks(rows: Rows, dtype: str, order: np.ndarray | None = None) -> Block:
+    """Put rows into blocks on the device, stacked along a leading axis.
+
+    The rows come in their own order, or they are those of the numbers ``order``. The last block is
+    filled up with rows of weight 0, whose numbers no other row has. Missing entries are 0, and
+    ``observed`` says which they are.
+    """
+    n = rows.n if order is None else len(order)
+    count, size = count_blocks(n)
     x = empty_for_device((count, rows.d, size), dtype)
     weight, sums = np.zeros((count, size)), np.zeros((2, count, rows.d))
     observed = None
-    for first, end, i, at in _parts(rows, size):
-        part, part_weight = rows.standardised(first, end), rows.relative_weight(first, end)
+    for first, end, i, at in _parts(n, rows.d, size):
+        if order is None:
+            part, part_weight = rows.standardised(first, end), rows.relative_weight(first, end)
+        else:
+            part, part_weight = rows.chosen(order[first:end]), rows.weights_of(order[first:end])
         missing = np.isnan(part)
         if missing.any():
             if observed is None:
@@ -60,24 +70,27 @@ def device_blocks(rows: Rows, dtype: str) -> Block:
         # not by BLAS, whose last bits depend on the number of threads
         sums[0, i] += np.einsum("nd,n->d", part, part_weight)
         sums[1, i] += np.einsum("nd,nd,n->d", part, part, part_weight)
-    x[-1, :, rows.n - (count - 1) * size :] = 0.0
+    x[-1, :, n - (count - 1) * size :] = 0.0
+    numbers = np.arange(count * size)
+    if order is not None:
+        numbers = np.concatenate([order, rows.n + numbers[: count * size - n]])
     return Block(
         x=jax.device_put(x),  # jnp.asarray would copy it, or compile a conversion
         weight=jax.device_put(weight.astype(dtype)),
         sum_x=jax.device_put(sums[0]),
         sum_xx=jax.device_put(sums[1]),
         observed=None if observed is None else jax.device_put(observed),
-        first=jax.device_put((np.arange(count) * size).astype(np.uint32)),
+        rows=jax.device_put(numbers.reshape(count, size).astype(np.uint32)),
     )
 
 
-def _parts(rows: Rows, size: int) -> Iterator[tuple[int, int, int, slice]]:
-    """Split the rows into parts that are small enough for the memory of the host.
+def _parts(n: int, d: int, size: int) -> Iterator[tuple[int, int, int, slice]]:
+    """Split n rows into parts that are small enough for the memory of the host.
 
     Each part is given by its first row, its end, the number of its block, and its place there.
     """
-    step = min(size, max(1, NUMBERS_AT_A_TIME // rows.d))
-    for begin in range(0, rows.n, size):
-        for first in range(begin, min(begin + size, rows.n), step):
-            end = min(first + step, begin + size, rows.n)
+    step = min(size, max(1, NUMBERS_AT_A_TIME // d))
+    for begin in range(0, n, size):
+        for first in range(begin, min(begin + size, n), step):
+            end = min(first + step, begin + size, n)
             yield first, end, begin // size, slice(first - begin, end - begin)

@@ -136,6 +136,12 @@ class Rows:
         """Return the weights of the rows from ``first`` up to ``end``, which are 1 on average."""
         return self._weight(first, min(end, self.n) - first) * (self.n / self.total_weight)
 
+    def weights_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the weights of some rows by their numbers, 1 on average over all."""
+        if self.weight is None:
+            return np.ones(len(numbers))
+        return self.weight[numbers] * (self.n / self.total_weight)
+
     @property
     def share(self) -> np.ndarray | None:
         """The share of the total weight that each row has; None where all rows count alike."""
@@ -150,11 +156,15 @@ class Rows:
 
     def _read(self, first: int, end: int) -> np.ndarray:
         """Return a copy of the rows from ``first`` up to ``end``, in float64."""
-        end = min(end, self.n)
-        part = self.X[first:end] if self._kept is None else self.X[self._kept[first:end]]
-        rows = np.array(part, np.float64)
+        rows = np.array(self.raw(first, end), np.float64)
         release(self.X)
         return rows
+
+    def raw(self, first: int, end: int) -> np.ndarray:
+        """Return the rows from ``first`` up to ``end`` as X holds them, not copied if possible."""
+        end = min(end, self.n)
+        part = self.X[first:end] if self._kept is None else self.X[self._kept[first:end]]
+        return np.asarray(part)
 
     def _standardise(self, rows: np.ndarray) -> np.ndarray:
         """Centre and scale the rows in place, and return them, in their basis."""
@@ -187,6 +197,15 @@ class InUnits:
                 "learnt from?"
             )
         return values
+
+
+def on_disk(X: Any) -> bool:
+    """Return whether rows are read from where they are, and not in memory already."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap):
+            return True
+        X = X.base
+    return X is not None
 
 
 def release(X: Any) -> None:
