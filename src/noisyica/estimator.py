@@ -24,7 +24,6 @@ from noisyica.engine.doubts import doubts, in_cross_validation
 from noisyica.engine.loop import learn
 from noisyica.engine.reliability import SHORTEST_FIT, reliability, warning
 from noisyica.engine.restarts import best_run
-from noisyica.engine.runs import begin
 from noisyica.engine.saving import OPTIONAL
 from noisyica.engine.settings import check_settings
 from noisyica.engine.starting import LastFit, all_starts
@@ -299,17 +298,16 @@ class NoisyICA(
                 ensure_all_finite="allow-nan",
             )
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
-        plan, first = task.plan, task.stages[0]
-        rows, constants = first.sweeper, first.constants
+        plan = task.plan
         file = checkpoint_of(self, task.rows)
         tell = None if self.callback is None else self._tell_callback
         with Watch(task, self.max_iter, self.tol, bool(self.verbose), tell, file) as watch:
-            stored = file and file.restore(lambda: begin(rows, task.zeros, plan, constants))
+            stored = file and file.restore(task.begun)
             if stored:
                 watch.begin(*stored)
             else:
                 starts = all_starts(self, task, self._last_fit())
-                watch.begin([begin(rows, start, plan, constants) for start in starts])
+                watch.begin([task.begun(0, start) for start in starts])
             task = task._replace(sample=None)  # the starts are made: free its memory
             if not watch.at_rest():  # a checkpoint may hold a fit that has ended
                 for runs in learn(task.stages, watch.runs, task.key, plan, self.max_iter):

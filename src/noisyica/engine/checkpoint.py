@@ -49,11 +49,10 @@ class Checkpoint:
         self.path, self._identity = Path(path), identity
         self._next = time.monotonic() + INTERVAL
 
-    def restore(self, begun: Callable[[], Run]) -> tuple[list[Run], list[Monitor]] | None:
+    def restore(self, begun: Callable[[int], Run]) -> tuple[list[Run], list[Monitor]] | None:
         """Return the runs and their monitors from the file, or None if there is no file.
 
-        ``begun`` makes a run of the same kind before its first iteration, which has the right
-        structure.
+        ``begun`` makes a run that has the structure of one which has done so many iterations.
         """
         if not self.path.exists():
             return None
@@ -63,8 +62,8 @@ class Checkpoint:
                 f"{self.path} belongs to a fit of other data, or with other settings: remove it, "
                 "or name another file."
             )
-        first = begun()
         with storage.refusing(self.path):
+            first = begun(int(description["iteration"]))
             monitors = [Monitor(**fields) for fields in description["monitors"]]
             return [_stored_run(arrays, i, first) for i in range(len(monitors))], monitors
 
@@ -79,7 +78,12 @@ class Checkpoint:
             arrays |= {f"{i}/position/{k}": np.asarray(leaf) for k, leaf in enumerate(position)}
             arrays |= {f"{i}/history/{name}": values for name, values in run.history.items()}
         fields = [vars(monitor) for monitor in monitors]
-        description = {"checkpoint": self._identity, "monitors": fields}
+        iteration = int(runs[0].state.t)
+        description = {
+            "checkpoint": self._identity,
+            "iteration": iteration,
+            "monitors": fields,
+        }
         storage.write(self.path, arrays, description)
         end = time.monotonic()
         self._next = end + max(INTERVAL, (end - begun) / SHARE)

@@ -28,11 +28,11 @@ FACTOR = 4
 """By how much the rows grow from one stage to the next."""
 ITERATIONS = (0.12, 0.06)
 """The iterations of the stages between the first and the last, in units of those of burn-in."""
-SETTLING = 0.03
+SETTLING = 0.02
 """The iterations on all rows before the steps begin to fall, in the same units."""
 LEAST_BURN_IN = 100
 """The minimum number of iterations of burn-in with which data grow."""
-WINDOW = 60
+WINDOW = 40
 """The number of iterations on all rows that the stopping rule looks at, at least."""
 MOST_ANGLE = 0.01
 """The maximum mean square error of the direction of the weakest component in the first stage."""

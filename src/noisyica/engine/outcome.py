@@ -106,10 +106,10 @@ def _simplest(run: Run, task: Task, noise: Any) -> Any:
 def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:
     """Return what is known of Student noise beside its variance, as attributes."""
     weights = np.asarray(run.chains.mean_weight, float).reshape(-1)
-    rows = task.stages[-1].sweeper.numbers()
+    rows = task.stage_of(int(run.state.t)).sweeper.numbers()
     known = rows < task.rows.n  # the others only fill a block up
-    in_order = np.empty(task.rows.n)
-    in_order[rows[known]] = weights[known]
+    in_order = np.ones(task.rows.n)  # of rows that did not take part nothing is known
+    in_order[rows[known]] = weights[: len(rows)][known]
     return {"noise_dof_": dof, "row_weights_": in_order}
 
 

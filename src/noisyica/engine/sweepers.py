@@ -62,7 +62,7 @@ class Sweeper(Protocol):
         """Return a block, along a leading axis, or its shapes and types."""
 
     def numbers(self) -> np.ndarray:
-        """Return the numbers of the rows in the order in which chains have them."""
+        """Return the numbers of the rows that are swept, in the order in which chains have them."""
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Any:
         """Return the chains of the rows before the first iteration with these parameters."""
@@ -105,8 +105,8 @@ class InMemory(NamedTuple):
         return self.blocks
 
     def numbers(self) -> np.ndarray:
-        """Return the numbers of the rows in the order in which chains have them."""
-        return np.asarray(self.blocks.rows).reshape(-1)
+        """Return the numbers of the rows that are swept, in the order in which chains have them."""
+        return np.asarray(self.blocks.rows[: self.active]).reshape(-1)
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
         """Return the chains before the first iteration; those of other blocks are zeros."""

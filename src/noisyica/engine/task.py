@@ -16,8 +16,9 @@ from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms, mixing
 from noisyica.engine.growth import Stage
 from noisyica.engine.holding import burn_in_of, hold, stages
+from noisyica.engine.runs import begin
 from noisyica.engine.settings import Settings, number_of_draws
-from noisyica.engine.state import Constants, Plan, Schedule, State
+from noisyica.engine.state import Constants, Plan, Run, Schedule, State
 from noisyica.engine.sweepers import InMemory
 from noisyica.posterior.evidence import choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
@@ -117,6 +118,18 @@ class Task(NamedTuple):
         method = self.scoring_method(parameters.prior)
         parameters = on_host(parameters)
         return log_likelihood(parameters, self.scored, method, rounds=0, **options)[0]
+
+    def begun(self, iteration: int, start: Parameters | None = None) -> Run:
+        """Return a run that begins at a start, or any that is like one of so many iterations.
+
+        What joins with a stage joins when that stage is entered.
+        """
+        stage = self.stage_of(iteration)
+        return begin(stage.sweeper, start or self.zeros, self.plan, stage.constants)
+
+    def stage_of(self, iteration: int) -> Stage:
+        """Return the stage in which a run has done so many iterations."""
+        return [stage for stage in self.stages if stage.first < max(iteration, 1)][-1]
 
     @property
     def only_block(self) -> InMemory | None:
