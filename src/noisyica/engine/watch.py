@@ -39,6 +39,7 @@ class Watch:
         self._task, self._callback, self._file = task._replace(sample=None), callback, file
         self._tol = tol if algorithm.stops_by_itself else 0.0
         self._reporter = Reporter(f"noisyica {algorithm.name}", max_iter, verbose)
+        self._max_iter = max_iter
         self.runs: list[Run] = []
         self.monitors: list[Monitor] = []
         self.interrupted = False
@@ -75,7 +76,7 @@ class Watch:
         self.runs = runs
         self._check_alive()
         state = runs[0].state
-        self._reporter.update(int(state.t), self._note)
+        self._reporter.update(self._done(int(state.t)), self._note)
         told = False
         if self._callback is not None:
             parameters = self._task.in_units_of_x(state.estimate)
@@ -102,6 +103,21 @@ class Watch:
         if self._file is not None:
             self._file.save(self.runs, self.monitors, now=True)
         return True
+
+    def _done(self, iteration: int) -> int:
+        """Return how much of the work is done, in iterations: where data grow, the first are short.
+
+        The time left is told from it.
+        """
+        stages = self._task.stages
+        shares = [float(stage.constants.total_weight) for stage in stages]
+        ends = [stage.first for stage in stages[1:]] + [self._max_iter]
+
+        def work(until: int) -> float:
+            spans = zip(stages, ends, shares, strict=True)
+            return sum(share * max(min(end, until) - stage.first, 0) for stage, end, share in spans)
+
+        return round(self._max_iter * work(iteration) / work(self._max_iter))
 
     def _note(self) -> str:
         """Return a text on the first run: the noise, and the prior's scalar parameters."""
