@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from noisyica import interruption
 from noisyica._jax.precision import double_precision
@@ -35,7 +34,7 @@ from noisyica.laws import Law
 from noisyica.model import Model
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Prior
-from noisyica.rows.numbers import plain_numbers
+from noisyica.rows.held import checked
 from noisyica.rows.source import Rows
 
 
@@ -256,7 +255,8 @@ class NoisyICA(
         Parameters
         ----------
         X : array (n, d)
-            Missing entries are NaN, or masked. A memory map is read block by block.
+            Missing entries are NaN, or masked. A memory map, an array of HDF5, Zarr or Dask, a
+            Parquet file or what :func:`noisyica.data.open` gives is read block by block.
         y : ignored
         sample_weight : array (n,), optional
             How many rows each row counts for. A row of weight 2 does the same as two rows on
@@ -289,14 +289,7 @@ class NoisyICA(
     def _learn(self, X: Any, sample_weight: Any) -> None:
         """Check the settings and X, learn, and keep what was learnt."""
         check_settings(self)
-        with np.errstate(invalid="ignore"):  # a sum of huge numbers, to see if all are finite
-            X = validate_data(
-                self,
-                plain_numbers(X),
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=2,
-                ensure_all_finite="allow-nan",
-            )
+        X = checked(X, self, reset=True, least=2)
         task = prepare(self, Rows(X, checked_weight(sample_weight, len(X))))
         plan = task.plan
         file = checkpoint_of(self, task.rows)

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from noisyica.arguments import RandomState
+from noisyica.arguments import RandomState, result
 from noisyica.data import storage
 from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
@@ -19,7 +19,9 @@ from noisyica.model import Model
 from noisyica.posterior.standard_errors import StandardErrors, standard_errors
 from noisyica.posterior.units import in_standard_units
 from noisyica.priors import Prior
+from noisyica.rows.held import checked, held
 from noisyica.rows.numbers import plain_numbers
+from noisyica.rows.source import NUMBERS_AT_A_TIME
 
 Self = TypeVar("Self", bound="Fitted")
 
@@ -88,7 +90,8 @@ class Fitted:
         Parameters
         ----------
         X : array (n, d)
-            The rows that the estimator was fitted to, which it does not keep.
+            The rows that the estimator was fitted to, which it does not keep. They are read into
+            memory.
         sample_weight : array (n,), optional
             The weights that it was fitted with.
         robust : bool, default=True
@@ -117,7 +120,8 @@ class Fitted:
         >>> errors["components"].shape, errors.robust
         ((2, 4), True)
         """
-        X, weight = self._rows(X), checked_weight(sample_weight, len(X))
+        X = self._rows(X)
+        weight = checked_weight(sample_weight, len(X))
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic
@@ -147,7 +151,7 @@ class Fitted:
 
     # ----------------------------------------------------------------------- use of what was learnt
 
-    def transform(self, X: Any, return_std: bool = False) -> Any:
+    def transform(self, X: Any, return_std: bool = False, out: Any = None) -> Any:
         """Return the coefficients of each row, (n, p).
 
         They are the posterior mean or, with ``transform_algorithm="map"``, the most probable ones:
@@ -160,32 +164,42 @@ class Fitted:
             Whether to return the standard errors (n, p) of the computation, too. They are 0 where
             it is exact; a posterior mean may be an average over draws
             (:meth:`noisyica.Model.posterior_mean`).
+        out : array (n, p), optional
+            Where the coefficients are written, and what is returned; it may be a memory map.
         """
-        X, model, verbose = self._rows(X), self.model_, bool(self.verbose)
+        X, model, options = self._rows(X), self.model_, {"verbose": bool(self.verbose), "out": out}
         if self.transform_algorithm == "map":
-            mode = model.map(X, verbose=verbose)
+            mode = model.map(X, **options)
             return (mode, np.zeros_like(mode)) if return_std else mode
-        return model.posterior_mean(X, random_state=0, return_std=return_std, verbose=verbose)
+        return model.posterior_mean(X, random_state=0, return_std=return_std, **options)
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Return X as an array of rows to which the fitted model applies."""
+    def _rows(self, X: Any) -> Any:
+        """Return X as rows to which the fitted model applies: an array, or rows held elsewhere."""
         check_is_fitted(self)
-        return validate_data(
-            self,
-            plain_numbers(X),
-            dtype=[np.float64, np.float32],
-            reset=False,
-            ensure_all_finite="allow-nan",
-        )
+        return checked(X, self)
 
-    def inverse_transform(self, B: Any) -> np.ndarray:
-        """Return the data (n, d) that coefficients B (n, p) stand for: mean + A beta per row."""
+    def inverse_transform(self, B: Any, out: Any = None) -> np.ndarray:
+        """Return the data (n, d) that coefficients B (n, p) stand for: mean + A beta per row.
+
+        They are written to ``out``, if it is given: an array (n, d), which may be a memory map.
+        """
         check_is_fitted(self)
-        B = check_array(plain_numbers(B, "B"), dtype=np.float64, input_name="B")
-        p = self.components_.shape[0]
-        if B.shape[1] != p:
-            raise ValueError(f"B has {B.shape[1]} columns, but there are {p} components.")
-        return self.mean_ + B @ self.components_
+        rows = held(B)
+        if rows is None:
+            rows = check_array(plain_numbers(B, "B"), dtype=np.float64, input_name="B")
+        p, d = self.components_.shape
+        if rows.shape[1] != p:
+            raise ValueError(f"B has {rows.shape[1]} columns, but there are {p} components.")
+        X = result(out, (len(rows), d))
+        step = max(1, NUMBERS_AT_A_TIME // max(p, d))
+        for first in range(0, len(rows), step):
+            part = np.asarray(rows[first : first + step], np.float64)
+            if not np.isfinite(part).all():
+                raise ValueError(
+                    "B has entries that are missing or infinite: leave their rows out."
+                )
+            X[first : first + step] = self.mean_ + part @ self.components_
+        return X
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log p(x) of each row, the coefficients integrated out, (n,).

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_random_state
 from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.precision import double_precision
-from noisyica.arguments import RandomState, check_counts, seed_of
+from noisyica.arguments import RandomState, check_counts, result, seed_of
 from noisyica.laws import Law
 from noisyica.posterior import chains, complete, evidence, student
 from noisyica.posterior.draws import Posterior
@@ -19,8 +19,7 @@ from noisyica.posterior.modes import most_probable
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.units import in_standard_units
 from noisyica.priors import DENSITY, MODE, Prior
-from noisyica.rows.numbers import plain_numbers
-from noisyica.rows.source import check_observed
+from noisyica.rows.held import rows_of_model
 
 
 class Model:
@@ -229,6 +228,7 @@ class Model:
         random_state: RandomState = 0,
         return_std: bool = False,
         verbose: bool = True,
+        out: Any = None,
     ) -> Any:
         """Return the posterior mean of the coefficients, (n, p).
 
@@ -239,17 +239,22 @@ class Model:
 
         If ``return_std``, the standard errors (n, p) of the average are returned, too. They are 0
         where it is exact, and say nothing of the spread of the posterior itself, for which there is
-        :meth:`posterior`.
+        :meth:`posterior`. The means are written to ``out``, if it is given: an array (n, p), which
+        may be a memory map.
         """
         X = self.check(X)
         check_counts(n_draws=(n_draws, 1), n_warmup=(n_warmup, 0))
+        mean = result(out, (len(X), self.mixing.shape[1]))
+        error = np.zeros(mean.shape) if return_std else None
         options = (int(n_draws), n_warmup, seed_of(random_state), verbose)
         theta, rows, _ = in_standard_units(self.parameters(), X)
-        mean, error = chains.posterior_mean(theta, rows, *options)
-        return (mean, error) if return_std else mean
+        chains.posterior_mean(theta, rows, *options, mean, error)
+        return mean if error is None else (mean, error)
 
     @double_precision()
-    def map(self, X: Any, return_offset: bool = False, verbose: bool = True) -> Any:
+    def map(
+        self, X: Any, return_offset: bool = False, verbose: bool = True, out: Any = None
+    ) -> Any:
         """Return the most probable coefficients of each row, (n, p).
 
         They minimise :meth:`map_objective`. Hidden scales, classes and switches are maximised over
@@ -265,6 +270,8 @@ class Model:
             Whether to return the offsets of the rows (n,), too; they are zero for most priors.
         verbose : bool, default=True
             Whether to show progress on a terminal when it takes more than a second.
+        out : array (n, p), optional
+            Where the coefficients are written; it may be a memory map.
 
         Examples
         --------
@@ -275,8 +282,10 @@ class Model:
         >>> print(model.map([[1.04, 0.1, -2.08]]).round(2))
         [[ 1.  0. -2.]]
         """
-        theta, rows, unit = in_standard_units(self.parameters(), self.check(X))
-        beta, offset = most_probable(theta, rows, verbose)
+        X = self.check(X)
+        beta = result(out, (len(X), self.mixing.shape[1]))
+        theta, rows, unit = in_standard_units(self.parameters(), X)
+        offset = most_probable(theta, rows, verbose, beta)
         return (beta, offset * unit) if return_offset else beta
 
     @double_precision()
@@ -336,12 +345,13 @@ class Model:
         >>> print(f"{value[0]:.3f}, to within {2 * error[0]:.3f}")
         -6.169, to within 0.000
         """
-        X = self.check(X)
+        X, observed = rows_of_model(X, len(self.mean))
         temperatures = 1 if n_temperatures is None else n_temperatures
         particles = 2 if n_particles is None else n_particles
         check_counts(n_temperatures=(temperatures, 1), n_particles=(particles, 1))
         has_weights, p = self.noise_dof is not None, self.mixing.shape[1]
-        method = evidence.choose_method(self.prior, p, X, method, student=has_weights)
+        missing = bool((observed < X.shape[1]).any())
+        method = evidence.choose_method(self.prior, p, missing, method, student=has_weights)
         if return_std and particles == 1 and method != "exact":
             raise ValueError(
                 "The standard error comes from the particles' spread: take n_particles of at "
@@ -352,7 +362,7 @@ class Model:
         value, error = evidence.log_likelihood(
             theta, rows, method, n_particles, n_temperatures, **options
         )
-        value = value - (~np.isnan(X)).sum(1) * np.log(unit)
+        value = value - observed * np.log(unit)
         return (value, error) if return_std else value
 
     # -------------------------------------------------------------------------------- common to all
@@ -361,7 +371,7 @@ class Model:
         self, X: Any, beta: Any, offset: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what coefficients and offsets leave of X (NaN where it is missing), and both."""
-        X = self.check(X)
+        X = self.check(X)[:]
         beta = check_array(beta, dtype=np.float64, input_name="beta")
         shape = (len(X), self.mixing.shape[1])
         if beta.shape != shape:
@@ -382,14 +392,9 @@ class Model:
         values: Any = (*known, None, self.noise_dof)
         return to_numpy(Parameters(*values))
 
-    def check(self, X: Any) -> np.ndarray:
-        """Return X as an array of rows of this model, or raise an error that says what is wrong."""
-        dtype = [np.float64, np.float32]  # blocks of rows are made float64 one by one
-        rows = plain_numbers(X)
-        X = check_array(rows, dtype=dtype, input_name="X", ensure_all_finite="allow-nan")
-        if X.shape[1] != self.mixing.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but the model has {self.mixing.shape[0]} dimensions "
-                "(rows of mixing)."
-            )
-        return check_observed(X)
+    def check(self, X: Any) -> Any:
+        """Return X as rows of this model, or raise an error that says what is wrong.
+
+        They are an array, or rows that are held elsewhere, as X is.
+        """
+        return rows_of_model(X, len(self.mean))[0]

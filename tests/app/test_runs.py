@@ -8,13 +8,18 @@ import subprocess
 import sys
 import time
 
+import h5py
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
 from noisyica import Model, NoisyICA
 from noisyica.app import runs
 from noisyica.app.command_line import app
+from noisyica.data import reading
+from noisyica.fitted import Fitted
 from tests.reports import read_payload, unpack
 
 SETTINGS = ["-p", "2", "--max-iter", "60", "--tol", "0"]
@@ -372,3 +377,51 @@ def test_other_data_do_not_resume(long):
     (folder / "other" / "run.json").write_text("{")
     assert "is damaged" in " ".join(call("fit", "--resume", folder / "other").output.split())
     assert os.listdir(folder / "other") == ["run.json"]
+
+
+# ------------------------------------------------------------- data that are larger than memory
+
+
+def write_table(folder, X, kind):
+    path = folder / f"rows.{kind}"
+    if kind == "npy":
+        np.save(path, X)
+    elif kind == "h5":
+        with h5py.File(path, "w") as file:
+            file["rows"], file["names"] = X, np.arange(len(X)) + 7
+    else:
+        names = [f"s{i}" for i in range(len(X))]
+        columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+        pyarrow.parquet.write_table(pyarrow.table({"id": names, **columns}), path, row_group_size=9)
+    return path
+
+
+def coefficients_in(path):
+    with np.load(path) as file:
+        return file["coefficients"], file["ids"]
+
+
+@pytest.mark.parametrize("kind", ["npy", "h5", "parquet"])
+def test_data_larger_than_memory_give_the_same_run(tmp_path, monkeypatch, kind):
+    path = write_table(tmp_path, rows(60), kind)
+    options = ["--id-column", "names"] if kind == "h5" else []
+    short = ["-p", "2", "--max-iter", "20", "--tol", "0", "--n-init", "1"]
+    assert call("fit", path, *options, *short, "-o", tmp_path / "whole").exit_code == 0
+    monkeypatch.setattr(reading, "available_memory", lambda: 1.0)
+    monkeypatch.delattr(Fitted, "standard_errors")  # they need all rows
+    result = call("fit", path, *options, *short, "-o", tmp_path / "parts")
+    assert result.exit_code == 0, result.output
+    readable(tmp_path / "parts")
+    whole, parts = (NoisyICA.load(tmp_path / run / "model.npz") for run in ("whole", "parts"))
+    np.testing.assert_array_equal(parts.components_, whole.components_)
+    coefficients, ids = coefficients_in(tmp_path / "whole" / "coefficients.npz")
+    found = coefficients_in(tmp_path / "parts" / "coefficients.npz")
+    np.testing.assert_array_equal(found[0], coefficients)
+    np.testing.assert_array_equal(found[1], ids)
+    records = [json.loads((tmp_path / run / "run.json").read_text()) for run in ("whole", "parts")]
+    assert records[0]["fingerprint"] == records[1]["fingerprint"]
+    result = call("transform", tmp_path / "parts", path, *options, "-o", tmp_path / "again.npz")
+    assert result.exit_code == 0, result.output
+    found = coefficients_in(tmp_path / "again.npz")
+    np.testing.assert_array_equal(found[0], coefficients)
+    np.testing.assert_array_equal(found[1], ids)

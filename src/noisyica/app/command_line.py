@@ -165,7 +165,7 @@ def transform(
                 f"{output.name}: coefficients are written to .csv, .parquet, .npz or .npy."
             )
         estimator = noisyica.NoisyICA.load(run / MODEL if run.is_dir() else run)
-        rows = reading.source(data).read()
+        rows = reading.source(data).read_or_open()
         beta = estimator.transform(rows.X)
         runs.write_coefficients(output, beta, rows.ids, estimator.get_feature_names_out())
         typer.echo(f"Wrote {output}: {beta.shape[0]} rows, {beta.shape[1]} coefficients.")

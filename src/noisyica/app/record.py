@@ -30,6 +30,12 @@ class Source(NamedTuple):
 
         return data.read(self.path, **self.options)
 
+    def read_or_open(self) -> Data:
+        """Read the data, or leave the rows in the file if they are large for the memory."""
+        from noisyica.data import reading
+
+        return reading.read_or_open(self.path, **self.options)
+
 
 STATUSES = ("running", "interrupted", "fitted", "complete")
 """How far a run may have got."""

@@ -50,6 +50,7 @@ from noisyica.app.record import (
 )
 from noisyica.data import Data, Lines, storage
 from noisyica.data.files import need
+from noisyica.data.held import Held
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
 from noisyica.rows.neighbours import smooth_over
@@ -89,7 +90,7 @@ def start(
     check_settings(NoisyICA(**neighbours_later))
     with Place(folder) as place:
         place.refuse_occupied(overwrite)
-        data = source.read()
+        data = source.read_or_open()
         _with_neighbours(settings, data)  # refuses data that have none
         record = _new_record(source, settings, table, page, data.X)
         place.begin(record)
@@ -140,14 +141,14 @@ def extras() -> dict[str, str]:
     version_of_extra: dict[str, str] = {}
     for requirement in metadata.requires("noisyica") or []:
         name, _, extra = requirement.partition("; extra == ")
-        extra, package = extra.strip("'\""), re.split(r"[<>=!~ ]", name)[0]
+        extra, package = extra.strip("'\""), re.split(r"[<>=!~ [;]", name)[0]
         if extra in ("", "dev", "io") or package == "noisyica":
             continue
         try:
             version = metadata.version(package)
         except metadata.PackageNotFoundError:
             version = "not installed"
-        version_of_extra[f"{extra} (extra)"] = f"{package} {version}"
+        version_of_extra.setdefault(f"{extra} (extra)", f"{package} {version}")
     return version_of_extra
 
 
@@ -243,9 +244,12 @@ def _with_neighbours(settings: dict[str, Any], data: Data) -> dict[str, Any]:
 
 
 def _learn_errors(estimator: NoisyICA, data: Data) -> None:
-    """Compute the standard errors of the components of a table, which its report shows."""
+    """Compute the standard errors of the components of a table, which its report shows.
+
+    They need all rows in memory, and are left out where these are larger.
+    """
     table = isinstance(data.layout, Lines) and not data.layout.signal
-    if table and not hasattr(estimator, "standard_errors_"):
+    if table and not isinstance(data.X, Held) and not hasattr(estimator, "standard_errors_"):
         estimator.standard_errors(data.X)
 
 
@@ -256,7 +260,7 @@ def _absolute(value: Any) -> Any:
 
 def _read_same_data(record: Record) -> Data:
     """Read the data of a run again, and raise a ValueError if they have changed."""
-    data = record.source.read()
+    data = record.source.read_or_open()
     if readers.fingerprint(data.X) != record.fingerprint:
         raise ValueError(
             f"{record.source.path} is no longer what the run was begun with: "

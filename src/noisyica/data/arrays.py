@@ -6,6 +6,7 @@ Only the arrays that are needed are read.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,9 @@ from noisyica.data.stored import (
 )
 
 
-def read_npy(path: Path) -> Data:
-    """Read the rows of a .npy file."""
-    X, layout = _rows(path, npy_array(path))
+def read_npy(path: Path, *, unread: bool = False) -> Data:
+    """Read the rows of a .npy file; here and below, ``unread`` rows are left in the file."""
+    X, layout = _rows(path, npy_array(path), unread)
     return make(path, X, layout=layout)
 
 
@@ -38,22 +39,38 @@ def read_mat(path: Path, *, array: str | None = None, id_column: str | None = No
     return _from_arrays(path, mat_arrays(path), array, id_column)
 
 
-def read_hdf5(path: Path, *, array: str | None = None, id_column: str | None = None) -> Data:
+def read_hdf5(
+    path: Path,
+    *,
+    array: str | None = None,
+    id_column: str | None = None,
+    unread: bool = False,
+) -> Data:
     """Read the rows of an HDF5 file."""
-    return _from_arrays(path, hdf5_arrays(path), array, id_column)
+    return _from_arrays(path, hdf5_arrays(path), array, id_column, unread)
 
 
-def read_zarr(path: Path, *, array: str | None = None, id_column: str | None = None) -> Data:
+def read_zarr(
+    path: Path,
+    *,
+    array: str | None = None,
+    id_column: str | None = None,
+    unread: bool = False,
+) -> Data:
     """Read the rows of a Zarr store."""
-    return _from_arrays(path, zarr_arrays(path), array, id_column)
+    return _from_arrays(path, zarr_arrays(path), array, id_column, unread)
 
 
 def _from_arrays(
-    path: Path, arrays: dict[str, Stored], array: str | None, id_column: str | None
+    path: Path,
+    arrays: dict[str, Stored],
+    array: str | None,
+    id_column: str | None,
+    unread: bool = False,
 ) -> Data:
     """Read the rows from the array of the given name, or from the only one that can hold them."""
     name = _only(path, arrays) if array is None else _named(path, arrays, array)
-    X, layout = _rows(f"{name or 'The array'} in {path}", arrays[name])
+    X, layout = _rows(f"{name or 'The array'} in {path}", arrays[name], unread)
     others = _per_row(len(X), {key: value for key, value in arrays.items() if key != name})
     ids = None
     if id_column is not None:
@@ -102,10 +119,11 @@ def _only(path: Path, arrays: dict[str, Stored]) -> str:
     )
 
 
-def _rows(place: Path | str, stored: Stored) -> tuple[np.ndarray, Layout | None]:
+def _rows(place: Path | str, stored: Stored, unread: bool) -> tuple[Any, Layout | None]:
     """Load an array as rows: a table is left as it is, and each image becomes a row of pixels.
 
     The layout is None for a table. A memory map stays one if its numbers are in the order of rows.
+    ``unread`` rows are only opened, where they can be.
     """
     check_numbers(place, stored.shape, stored.dtype)
     shape = stored.shape
@@ -115,13 +133,16 @@ def _rows(place: Path | str, stored: Stored) -> tuple[np.ndarray, Layout | None]
             f"{place} has shape {shape}: data must have two axes, rows and columns; "
             "images have three, or four with colours."
         )
+    pixels = shape[1:3] if shape[3:] in ((), (1,)) else shape[1:]
+    layout = Images(np.array(pixels)) if image else None
+    if unread and stored.rows is not None:
+        return stored.rows(), layout
     values = stored.load()
     if not image:
         return values, None
     if not values.flags.c_contiguous:  # images in Fortran's order become rows only by a copy
         check_size(place, values.nbytes, values.nbytes)
-    pixels = shape[1:3] if shape[3:] in ((), (1,)) else shape[1:]
-    return values.reshape(len(values), -1), Images(np.array(pixels))
+    return values.reshape(len(values), -1), layout
 
 
 def _per_row(n: int, arrays: dict[str, Stored]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,21 +59,37 @@ def assemble(
     count = len(next(iter({**numeric, **text}.values()), ()))
     if not count or not numeric:
         raise BadFile(f"{path} has no rows of numbers.")
-    if id_column is None and likely_ids in text and len(set(text[likely_ids])) == count:
-        id_column = likely_ids
-    used = _used(path, columns, wanted)
-    rest = sorted({*numeric, *text} - {*used, id_column})
-    check_different(path, [names[j] for j in used])
-    check_different(path, [names[j] for j in rest])
+    used = used_columns(path, columns, wanted)
     X = np.empty((count, len(used)), np.result_type(*(numeric[j] for j in used)))
     for k, j in enumerate(used):
         X[:, k] = numeric[j]
+    return with_rest(path, X, columns, used, id_column, likely_ids)
+
+
+def with_rest(
+    path: Path,
+    X: Any,
+    columns: Columns,
+    used: list[int],
+    id_column: int | None,
+    likely_ids: int | None,
+) -> Data:
+    """Put the rows of the columns that are used together with what the other columns say of them.
+
+    The ids are found as :func:`assemble` finds them.
+    """
+    names, numeric, text = columns
+    if id_column is None and likely_ids in text and len(set(text[likely_ids])) == len(X):
+        id_column = likely_ids
+    rest = sorted({*numeric, *text} - {*used, id_column})
+    check_different(path, [names[j] for j in used])
+    check_different(path, [names[j] for j in rest])
     others = {names[j]: text[j] if j in text else numeric[j] for j in rest}
     ids = None if id_column is None else text[id_column]
     return make(path, X, ids, others, Lines(np.array([names[j] for j in used])))
 
 
-def _used(path: Path, columns: Columns, wanted: Sequence[str | int] | None) -> list[int]:
+def used_columns(path: Path, columns: Columns, wanted: Sequence[str | int] | None) -> list[int]:
     """Return the numbers of the columns that are the data."""
     if wanted is None:
         used = [j for j in columns.numeric if j not in columns.text]

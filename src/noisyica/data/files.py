@@ -65,15 +65,31 @@ def check_size(path: Path | str, needed: int, stored: int) -> None:
             f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: "
             "it is damaged, or made to fill the memory."
         )
-    memory = (
-        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if hasattr(os, "sysconf")
-        else needed
-    )
-    if needed > memory:
+    memory = _memory("SC_PHYS_PAGES")
+    if memory is not None and needed > memory:
         raise BadFile(
             f"{path} would take {_bytes(needed)}, but this machine has {_bytes(memory)} of memory."
         )
+
+
+def available_memory() -> float:
+    """Return how many bytes of memory are there to be used: infinitely many if it is not known.
+
+    Memory that the system only keeps files in counts as available, where the system says so.
+    """
+    with contextlib.suppress(
+        OSError, IndexError, ValueError, StopIteration
+    ):  # there is no such file but on Linux
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024.0 * int(next(line for line in lines if "MemAvailable" in line).split()[1])
+    memory = _memory("SC_AVPHYS_PAGES") or _memory("SC_PHYS_PAGES")
+    return float("inf") if memory is None else float(memory)
+
+
+def _memory(pages: str) -> int | None:
+    """Return the bytes of memory of a kind that the system knows by this name, if it does."""
+    known = getattr(os, "sysconf_names", {})
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf(pages) if pages in known else None
 
 
 def _bytes(count: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisyica.data.files import BadFile, check_size, parsing
+from noisyica.data.held import Held, native
 from noisyica.data.layout import Layout, Lines, numbered_columns
 
 BLOCK = 2**25
@@ -19,7 +20,7 @@ BLOCK = 2**25
 class Data(NamedTuple):
     """Rows, and what else their file says of them."""
 
-    X: np.ndarray  # (n, d); a memory map where the format allows it
+    X: Any  # (n, d); a memory map where the format allows it; of open files, rows not read yet
     others: dict[str, np.ndarray]  # by name, arrays with one value per row
     ids: np.ndarray  # (n,), the names of the rows, as text
     layout: Layout  # what the d numbers of a row are
@@ -27,23 +28,27 @@ class Data(NamedTuple):
 
 def make(
     path: Path | str,
-    X: np.ndarray,
+    X: Any,
     ids: np.ndarray | None = None,
     others: dict[str, np.ndarray] | None = None,
     layout: Layout | None = None,
 ) -> Data:
     """Check the rows that were read from ``path``, and put them together with what belongs to them.
 
-    Rows without names are numbered, and so are columns without names.
+    Rows without names are numbered, and so are columns without names. Rows that are held elsewhere
+    are not read.
     """
     check_numbers(path, X.shape, X.dtype)
     if X.ndim != 2:
         raise BadFile(f"{path} has shape {X.shape}: data must have two axes, rows and columns.")
-    X = _native(path, X)
     n, d = X.shape
-    ids = np.arange(n).astype(str) if ids is None else _different(path, ids)
+    ids = _numbered(path, n) if ids is None else _different(path, ids)
     layout = layout or Lines(np.array(numbered_columns(d)))
-    _check_finite(path, X, ids, layout)
+    if isinstance(X, Held):
+        X.place = Path(path)
+    else:
+        X = _native(path, X)
+        _check_finite(path, X, ids, layout)
     return Data(X, others or {}, ids, layout)
 
 
@@ -57,26 +62,28 @@ def check_numbers(path: Path | str, shape: tuple[int, ...], dtype: np.dtype[Any]
         raise BadFile(f"{path} has shape {tuple(shape)}: there are no numbers in it.")
 
 
-def _native(path: Path | str, X: np.ndarray) -> np.ndarray:
-    """Return the numbers in a type that all libraries know, as a copy only if they have another.
+def _numbered(path: Path | str, n: int) -> np.ndarray:
+    """Return the numbers from 0 to n - 1 as text, which takes no more room than it needs."""
+    digits = len(str(n - 1))
+    check_size(path, 4 * digits * n, 4 * digits * n)
+    return np.arange(n).astype(f"U{digits}")
 
-    Such types have the machine's own order of bytes, and double precision at most.
-    """
-    dtype = X.dtype.newbyteorder("=")
-    if dtype.kind == "f" and dtype.itemsize > 8:
-        dtype = np.dtype(np.float64)
+
+def _native(path: Path | str, X: np.ndarray) -> np.ndarray:
+    """Return the numbers in a type that all libraries know, as a copy only if they have another."""
+    dtype = native(X.dtype)
     if X.dtype == dtype:
         return X
     check_size(path, X.size * dtype.itemsize, X.nbytes)
     return X.astype(dtype)
 
 
-def blocks(X: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def blocks(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     """Yield blocks of rows of at most `BLOCK` bytes, each with the number of its first row.
 
     A row that is larger than that is a block by itself.
     """
-    size = max(1, BLOCK // max(1, X.itemsize * int(np.prod(X.shape[1:]))))
+    size = max(1, BLOCK // max(1, X.dtype.itemsize * int(np.prod(X.shape[1:]))))
     for start in range(0, len(X), size):
         yield start, np.asarray(X[start : start + size])
 
@@ -151,13 +158,14 @@ def _text_lines(path: Path) -> np.ndarray:
     return np.array(lines[:-1] if not lines[-1] else lines)
 
 
-def fingerprint(X: np.ndarray) -> str:
+def fingerprint(X: Any) -> str:
     """Return the SHA-256 of an array's shape, type and numbers, whatever their order in memory.
 
     Parameters
     ----------
     X : ndarray
-        The array, which may be a memory map: it is read block by block.
+        The array, which may be a memory map, or rows that are held elsewhere (of
+        :func:`noisyica.data.open`): it is read block by block.
 
     Examples
     --------
@@ -168,11 +176,12 @@ def fingerprint(X: np.ndarray) -> str:
     >>> fingerprint(np.eye(3)) == fingerprint(np.eye(3, dtype="float32"))
     False
     """
-    X = np.asanyarray(X)
+    X = X if isinstance(X, Held) else np.asanyarray(X)
     if X.dtype.hasobject:
         raise TypeError("Python objects have no fingerprint: give an array of numbers or text.")
     digest = hashlib.sha256(f"{X.shape} {X.dtype.str}".encode())
     # Seen as one line, which takes no copy, an array can be cut even within its rows.
-    for _, block in blocks(X.reshape(-1) if X.flags.c_contiguous else X):
+    in_one_line = isinstance(X, np.ndarray) and X.flags.c_contiguous
+    for _, block in blocks(X.reshape(-1) if in_one_line else X):
         digest.update(block.tobytes())
     return digest.hexdigest()

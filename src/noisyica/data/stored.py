@@ -15,6 +15,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from noisyica.data.files import BadFile, check_size, need, parsing, stored_size
+from noisyica.data.held import Held, Mapped, Sliced
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -25,6 +26,8 @@ class Stored(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     load: Callable[[], np.ndarray]
+    rows: Callable[[], Held] | None = None
+    """Opens it, where it can be read row by row, each row as one line of numbers."""
 
 
 # NumPy
@@ -70,7 +73,11 @@ def _mapped(path: Path, file: IO[bytes], end: int) -> Stored:
             "which do not fit into it."
         )
     order: Any = "F" if fortran else "C"
-    return Stored(shape, dtype, lambda: np.memmap(path, dtype, "r", offset, shape, order))
+
+    def load() -> np.ndarray:
+        return np.memmap(path, dtype, "r", offset, shape, order)
+
+    return Stored(shape, dtype, load, lambda: Mapped(load()))
 
 
 def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -173,7 +180,8 @@ def hdf5_arrays(path: Path, matlab: bool = False) -> dict[str, Stored]:
         shape = item.shape[::-1] if matlab else item.shape
         text = kind == b"cell" or h5py.check_string_dtype(item.dtype)
         load = _hdf5_loader(path, name, matlab, kind == b"cell")
-        arrays[name] = Stored(shape, np.dtype(str) if text else item.dtype, load)
+        rows = None if matlab or text else lambda: _hdf5_rows(path, name)
+        arrays[name] = Stored(shape, np.dtype(str) if text else item.dtype, load, rows)
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)
@@ -197,6 +205,12 @@ def _hdf5_loader(path: Path, name: str, matlab: bool, cells: bool) -> Callable[[
         return values.T if matlab else values
 
     return load
+
+
+def _hdf5_rows(path: Path, name: str) -> Held:
+    """Open an array of an HDF5 file, which stays open as long as its rows are in use."""
+    file = need("h5py", "hdf5").File(path, "r")
+    return Sliced(file[name], file)
 
 
 def _hdf5_words(cells: list[Any]) -> np.ndarray:
@@ -223,7 +237,7 @@ def zarr_arrays(path: Path) -> dict[str, Stored]:
             with parsing(path):
                 return np.asarray(item[...])
 
-        return Stored(tuple(item.shape), item.dtype, load)
+        return Stored(tuple(item.shape), item.dtype, load, lambda: Sliced(item))
 
     root = zarr.open(str(path), mode="r")
     arrays = {"": root} if isinstance(root, zarr.Array) else dict(root.members(max_depth=None))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from noisyica.data.held import Held
 from noisyica.engine import growth
 from noisyica.engine.growth import Stage
 from noisyica.engine.settings import Settings
@@ -15,12 +16,12 @@ from noisyica.engine.state import Constants, Plan, Schedule
 from noisyica.engine.streamed import Streamed
 from noisyica.engine.sweepers import InMemory, Sweeper
 from noisyica.rows.block import count_blocks, device_blocks
-from noisyica.rows.source import Rows, on_disk
+from noisyica.rows.source import Rows
 
 Array = jax.Array
 
 MOST_FROM_DISK = 2**30
-"""The number of bytes up to which rows that are on disk are put into memory as a whole."""
+"""The number of bytes up to which rows that are held elsewhere are put into memory."""
 SHARE_OF_MEMORY = 0.5
 """The share of the memory that is free which rows that are in memory may take once more."""
 MOST_EARLY = 2**29
@@ -29,7 +30,7 @@ _ROLE = 2**32 - 2
 """What the seed's key is folded with for the order of the rows: no iteration is that."""
 
 
-class Held(NamedTuple):
+class Holding(NamedTuple):
     """The rows as they are swept."""
 
     sizes: list[int]  # the number of blocks that take part in each stage
@@ -40,7 +41,7 @@ class Held(NamedTuple):
 
 def hold(
     settings: Settings, plan: Plan, rows: Rows, missing: bool, p: int, sample: Any, key: Array
-) -> Held:
+) -> Holding:
     """Put the rows where they are swept, those first that take part first."""
     count, size = count_blocks(rows.n)
     early = _early_sizes(settings, plan, rows, count, size, p, sample)
@@ -65,8 +66,8 @@ def hold(
         sweepers = [InMemory(blocks, np.asarray(k) if early else None) for k in active]
     if streamed:
         last = Streamed(rows, settings.dtype, missing)
-        return Held([*early, count], [*sweepers, last], shares, last.sum_xx)
-    return Held([*early, count], sweepers, shares, np.asarray(blocks.sum_xx).sum(0))
+        return Holding([*early, count], [*sweepers, last], shares, last.sum_xx)
+    return Holding([*early, count], sweepers, shares, np.asarray(blocks.sum_xx).sum(0))
 
 
 def _early_sizes(
@@ -85,7 +86,7 @@ def burn_in_of(settings: Settings) -> int:
     return round(settings.burn_in * settings.max_iter)
 
 
-def stages(held: Held, constants: Constants) -> tuple[Stage, ...]:
+def stages(held: Holding, constants: Constants) -> tuple[Stage, ...]:
     """Return the stages of a fit, whose constants are these when all rows take part."""
     schedule: Schedule = constants.schedule
     begins = growth.first_iterations(schedule.burn_in, len(held.sizes))
@@ -99,7 +100,7 @@ def stages(held: Held, constants: Constants) -> tuple[Stage, ...]:
 def fits_in_memory(rows: Rows, dtype: str) -> bool:
     """Return whether the rows, in this precision, are put into memory as a whole."""
     size = rows.n * rows.d * np.dtype(dtype).itemsize
-    if on_disk(rows.X):
+    if isinstance(rows.X, Held):
         return size <= MOST_FROM_DISK
     return size <= SHARE_OF_MEMORY * free_memory()
 

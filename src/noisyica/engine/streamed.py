@@ -18,11 +18,12 @@ import numpy as np
 
 from noisyica._jax.arrays import to_numpy
 from noisyica._jax.compiling import Compiled
+from noisyica.data.held import give_back
 from noisyica.engine.state import Broadcast, Chain, Plan, Totals
 from noisyica.engine.sweepers import linear_chains, sweep_block
 from noisyica.posterior.parameters import Parameters
 from noisyica.rows.block import Block, count_blocks
-from noisyica.rows.source import Rows, release
+from noisyica.rows.source import Rows
 
 Array = jax.Array
 
@@ -139,7 +140,7 @@ class Streamed:
                 if i + 1 < self.count:
                     ahead = pool.submit(self._block, i + 1)
                 yield block
-                release(self._rows.X)
+                give_back(self._rows.X)
 
     def _block(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         rows, first = self._rows, i * self.size

@@ -111,7 +111,8 @@ class Task(NamedTuple):
     def scoring_method(self, prior: Prior) -> str:
         """Return by which method the likelihood of the rows ``scored`` is computed."""
         student = self.plan.student
-        return choose_method(prior, self.p, self.scored, "auto", SCORED_STATES, student)
+        missing = bool(np.isnan(self.scored).any())
+        return choose_method(prior, self.p, missing, "auto", SCORED_STATES, student)
 
     def log_likelihood(self, parameters: Parameters, **options: Any) -> np.ndarray:
         """Return log p(x) of each of the rows ``scored``, with options of the likelihood."""

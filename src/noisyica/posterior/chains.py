@@ -55,7 +55,7 @@ needs.
 
 def posterior_sample(
     parameters: Parameters,
-    X: np.ndarray,
+    X: Any,
     n_draws: int,
     n_warmup: int,
     thin: int,
@@ -76,9 +76,16 @@ def posterior_sample(
 
 
 def posterior_mean(
-    parameters: Parameters, X: np.ndarray, n_draws: int, n_warmup: int, seed: int, verbose: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the posterior mean of the coefficients, (n, p), and its standard error.
+    parameters: Parameters,
+    X: Any,
+    n_draws: int,
+    n_warmup: int,
+    seed: int,
+    verbose: bool,
+    means: np.ndarray,
+    errors: np.ndarray | None = None,
+) -> None:
+    """Write the posterior mean of the coefficients to ``means`` (n, p), its error to ``errors``.
 
     It is exact for rows without missing entries, where all states can be enumerated and the noise
     is normal. Otherwise it is the average over several chains, whose spread tells the error. The
@@ -88,7 +95,7 @@ def posterior_mean(
     p = parameters.A.shape[1]
     exact = enumeration.can_enumerate(parameters.prior, p, MEAN_STATES) and parameters.dof is None
     jumps = coupled(parameters)
-    means, errors = [], []
+    first = 0
     for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
         complete = ~np.isnan(part).any(1, keepdims=True) & exact
         mean, error = np.zeros((len(part), p)), np.zeros((len(part), p))
@@ -100,9 +107,10 @@ def posterior_mean(
             spread = of_chains.std(0, ddof=1) if len(of_chains) > 1 else np.inf
             mean = np.where(complete, mean, of_chains.mean(0))
             error = np.where(complete, 0.0, spread / np.sqrt(len(of_chains)))
-        means.append(mean)
-        errors.append(error)
-    return np.concatenate(means), np.concatenate(errors)
+        means[first : first + len(part)] = mean
+        if errors is not None:
+            errors[first : first + len(part)] = error
+        first += len(part)
 
 
 def _means_of_chains(
@@ -144,9 +152,7 @@ def _rows_at_a_time(parameters: Parameters, jumps: bool) -> int | None:
     return NUMBERS_AT_A_TIME // parameters.A.shape[1] ** 2 if jumps else None
 
 
-def blocks(
-    X: np.ndarray, verbose: bool, most: int | None = None
-) -> Iterator[tuple[Block, np.ndarray]]:
+def blocks(X: Any, verbose: bool, most: int | None = None) -> Iterator[tuple[Block, np.ndarray]]:
     """Yield X in blocks of one of ``SIZES`` rows: the block, and its rows of X.
 
     Blocks are filled up with rows of weight 0. Where ``most`` is given, they have no more rows, if

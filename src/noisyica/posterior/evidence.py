@@ -33,6 +33,7 @@ from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.propagation import target
 from noisyica.priors import ENUMERATION, INDEPENDENCE, Prior
 from noisyica.rows.block import Block
+from noisyica.rows.source import Chosen
 
 Array = jax.Array
 METHODS = ("auto", "exact", "sequential", "annealed")
@@ -60,15 +61,15 @@ It takes some seconds at most. Other devices are fast, and want all rows of a bl
 def choose_method(
     prior: Prior,
     p: int,
-    X: np.ndarray,
+    missing: bool,
     method: str,
     most: int = enumeration.LIKELIHOOD_STATES,
     student: bool = False,
 ) -> str:
-    """Return by which method the likelihood of X is computed: "auto" is the best that can be.
+    """Return by which method the likelihood of rows is computed: "auto" is the best that can be.
 
-    All states are enumerated if there are at most ``most`` of them, and nothing is missing. With
-    ``student`` noise the only method is "sequential".
+    All states are enumerated if there are at most ``most`` of them, and no entry is ``missing``.
+    With ``student`` noise the only method is "sequential".
     """
     if method not in METHODS:
         names = ", ".join(repr(name) for name in METHODS)
@@ -81,7 +82,7 @@ def choose_method(
             )
         _joint_draws(prior)
         return "sequential"
-    possible = enumeration.can_enumerate(prior, p, most) and not np.isnan(X).any()
+    possible = enumeration.can_enumerate(prior, p, most) and not missing
     if method == "exact" and not possible:
         states = enumeration.count_states(prior, p)
         here = "no closed form" if states is None else f"{states:,}"
@@ -126,7 +127,7 @@ def _joint_draws(prior: Prior) -> Any:
 
 def log_likelihood(
     parameters: Parameters,
-    X: np.ndarray,
+    X: Any,
     method: str,
     n_particles: int | None = None,
     n_temperatures: int | None = None,
@@ -149,21 +150,21 @@ def log_likelihood(
     else:
         count = n_temperatures or TEMPERATURES
         weigh = functools.partial(_annealed, parameters, m, count, seed)
-    value, error, effective = log_mean_exp(weigh(0, X, verbose))
+    value, error, effective, rounding = weigh(0, X, verbose)
     enough = min(EFFECTIVE, m / 2)
     for again in range(1, rounds + 1 if m > 1 else 1):
-        poor = effective < enough
-        if not poor.any():
+        poor = np.flatnonzero(effective < enough)
+        if not poor.size:
             break
-        value[poor], error[poor], effective[poor] = log_mean_exp(weigh(again, X[poor], verbose))
+        value[poor], error[poor], effective[poor], _ = weigh(again, Chosen(X, poor), verbose)
     if m > 1 and (method == "annealed" or _unseen(prior, p)):
         # states that no particle has seen may have a share of the likelihood, too
         error = np.hypot(error, 1 / m)
-    error = np.hypot(error, _rounding(parameters, X))
+    error = np.hypot(error, rounding)
     if rounds and m > 1:
-        poor = effective < enough
-        error[poor] = np.inf
-        _warn(int(poor.sum()), len(X))
+        unknown = effective < enough
+        error[unknown] = np.inf
+        _warn(int(unknown.sum()), len(X))
     return value, error
 
 
@@ -195,7 +196,7 @@ def _warn(poor: int, n: int) -> None:
         )
 
 
-def _exact(parameters: Parameters, X: np.ndarray, verbose: bool) -> np.ndarray:
+def _exact(parameters: Parameters, X: Any, verbose: bool) -> np.ndarray:
     """Return log p(x) of each row by enumeration, (n,)."""
     values = [
         np.asarray(enumeration.log_likelihood(parameters, block.x))[: len(part)]
@@ -225,48 +226,49 @@ def log_mean_exp(log_weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 # --------------------------------------------------------------------------------------- weights
 
 
-def _weights(
+def _averages(
     compiled: Callable[..., Any],
     parameters: Parameters,
-    X: np.ndarray,
+    X: Any,
     seed: int,
     verbose: bool,
     most: int | None,
-    *options: Any,
-) -> np.ndarray:
-    """Return the log weights (m, n) of the rows, one block of them after the other.
+    *options: tuple[Any, ...],
+) -> tuple[np.ndarray, ...]:
+    """Return what :func:`log_mean_exp` says of the weights of each row, and its rounding error.
 
-    Blocks have at most ``most`` rows, as in :func:`noisyica.posterior.chains.blocks`.
+    There are weights for each set of options. Blocks have at most ``most`` rows, as in
+    :func:`noisyica.posterior.chains.blocks`.
     """
-    log_weights = []
+    averages = []
     for block, part in blocks(X, verbose, most):
         keys = row_keys(part, seed, block.x.shape[1])
-        weights = np.asarray(compiled(parameters, block, keys, *options))
-        log_weights.append(weights[:, : len(part)])
-    return np.concatenate(log_weights, 1)
+        log_weights = [np.asarray(compiled(parameters, block, keys, *more)) for more in options]
+        # of all rows of the block, so that sums are taken in the same order wherever a row stands
+        of_rows = [values[: len(part)] for values in log_mean_exp(np.concatenate(log_weights))]
+        averages.append((*of_rows, _rounding(parameters, part)))
+    return tuple(np.concatenate(values) for values in zip(*averages, strict=True))
 
 
 def _sequential(
-    parameters: Parameters, m: int, seed: int, again: int, X: np.ndarray, verbose: bool
-) -> np.ndarray:
-    """Return log weights of joint draws; the number of these grows with ``again``."""
+    parameters: Parameters, m: int, seed: int, again: int, X: Any, verbose: bool
+) -> tuple[np.ndarray, ...]:
+    """Average weights of joint draws; the number of these grows with ``again``."""
     compiled = _kernel(_sequential_weights, parameters, X, m)
     times = GROWTH**again
-    firsts = [m * (times + i) for i in range(times)]
     numbers = NUMBERS_AT_A_TIME.get(jax.default_backend())
     most = numbers and numbers // (m * _operations(parameters.prior, parameters.A.shape[1]))
-    return np.concatenate(
-        [_weights(compiled, parameters, X, seed, verbose, most, first, m) for first in firsts]
-    )
+    options = [(m * (times + i), m) for i in range(times)]
+    return _averages(compiled, parameters, X, seed, verbose, most, *options)
 
 
 def _annealed(
-    parameters: Parameters, m: int, count: int, seed: int, again: int, X: np.ndarray, verbose: bool
-) -> np.ndarray:
-    """Return log weights of annealed draws; the path grows with ``again``."""
+    parameters: Parameters, m: int, count: int, seed: int, again: int, X: Any, verbose: bool
+) -> tuple[np.ndarray, ...]:
+    """Average weights of annealed draws; the path grows with ``again``."""
     compiled = _kernel(_annealed_weights, parameters, X, m)
     options = (information(parameters), count * GROWTH**again, m)
-    return _weights(compiled, parameters, X, seed, verbose, None, *options)
+    return _averages(compiled, parameters, X, seed, verbose, None, options)
 
 
 def _operations(prior: Prior, p: int) -> int:
@@ -274,7 +276,7 @@ def _operations(prior: Prior, p: int) -> int:
     return 200 * 3**p if _has_patterns(prior, p) else p**3
 
 
-def _kernel(weights: Compiled, parameters: Parameters, X: np.ndarray, m: int) -> Callable[..., Any]:
+def _kernel(weights: Compiled, parameters: Parameters, X: Any, m: int) -> Callable[..., Any]:
     """Return the compiled function: fast to compile where there is little to do."""
     few = len(X) * parameters.A.shape[1] * m <= FEW_COEFFICIENTS
     return weights.compiled(parameters.prior.compiles_fast or few)

@@ -40,18 +40,24 @@ LONG = 10_000
 """The maximum number of sweeps of coordinate descent from the best start."""
 
 
-def most_probable(
-    parameters: Parameters, X: np.ndarray, verbose: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most probable coefficients (n, p) and offsets (n,) of the rows of X."""
+def most_probable(parameters: Parameters, X: Any, verbose: bool, betas: np.ndarray) -> np.ndarray:
+    """Write the most probable coefficients of the rows of X to ``betas`` (n, p).
+
+    Return the offsets (n,) that belong to them.
+    """
     MODE.require(parameters.prior)
-    betas, offsets = [], []
+    offsets = np.empty(len(X))
+    first = 0
     for block, part in blocks(X, verbose):
         keys = row_keys(part, 0, block.x.shape[1])
         beta, offset = modes.compiled(fast_compile=True)(parameters, block, keys)
-        betas.append(np.asarray(beta).T[: len(part)])
-        offsets.append(np.asarray(offset)[: len(part)])
-    return np.concatenate(betas), np.concatenate(offsets)
+        here = slice(first, first + len(part))
+        betas[here], offsets[here] = (
+            np.asarray(beta).T[: len(part)],
+            np.asarray(offset)[: len(part)],
+        )
+        first += len(part)
+    return offsets
 
 
 def _modes(parameters: Parameters, block: Block, keys: Array) -> tuple[Array, Array]:

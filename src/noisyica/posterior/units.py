@@ -23,7 +23,7 @@ MOST_DEVIATIONS = 1e17
 
 
 @double_precision()
-def in_standard_units(parameters: Parameters, X: np.ndarray) -> tuple[Parameters, Any, float]:
+def in_standard_units(parameters: Parameters, X: Any) -> tuple[Parameters, Any, float]:
     """Return parameters and rows in a unit in which the rows are of order one, and the unit.
 
     The unit is a power of two, so that nothing is rounded. Coefficients have no units: they are the

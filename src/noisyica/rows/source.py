@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from noisyica.data.held import Mapped, give_back
 from noisyica.rows.basis import Basis
 from noisyica.rows.scaling import Summary, summarise
 
@@ -18,18 +18,19 @@ NUMBERS_AT_A_TIME = 2**22
 class Rows:
     """Rows of X, read block by block, centred and scaled on the way.
 
-    X is never copied as a whole, so it may be a memory map that is larger than the memory.
+    X is never copied as a whole, so it may be larger than the memory, and held elsewhere.
 
     Parameters
     ----------
-    X : array (n, d)
-        Floating numbers; missing entries are NaN.
+    X : array (n, d) or Held
+        Floating numbers; missing entries are NaN. All that is asked of X is its shape, its length,
+        rows by a slice, and rows by their numbers (:class:`noisyica.data.held.Held`).
     weight : array (n,), optional
         How many rows each row counts for. Rows of weight 0 are left out.
     """
 
-    def __init__(self, X: np.ndarray, weight: np.ndarray | None = None) -> None:
-        release(X)  # the checks before may have read all of it
+    def __init__(self, X: Any, weight: np.ndarray | None = None) -> None:
+        give_back(X)  # the checks before may have read all of it
         self.X, self.sample_weight, self.weight = X, weight, weight
         self._kept = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         if self._kept is not None:
@@ -46,7 +47,9 @@ class Rows:
 
         They are centred on their mean if it is free, and then divided by their root mean square.
         """
-        summary = summarise((rows, self._weight(first, len(rows))) for first, rows in self.blocks())
+        summary = summarise(
+            (rows, self._weight(first, len(rows))) for first, rows in self.finite_blocks()
+        )
         empty = summary.empty_rows if self._kept is None else self._kept[summary.empty_rows]
         refuse_unobserved("rows", empty)
         refuse_unobserved("columns", np.flatnonzero(summary.observed == 0))
@@ -90,6 +93,19 @@ class Rows:
         for first in range(0, self.n, step):
             yield first, self._read(first, first + step)
 
+    def finite_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Go through the rows as :meth:`blocks` does, and refuse infinite entries."""
+        for first, rows in self.blocks():
+            infinite = np.isinf(rows)
+            if infinite.any():
+                i, column = np.argwhere(infinite)[0]
+                row = first + i if self._kept is None else self._kept[first + i]
+                raise ValueError(
+                    f"X has an infinite number in row {row}, column {column}: replace it, or mark "
+                    "it as missing (NaN)."
+                )
+            yield first, rows
+
     def standardised_blocks(self) -> Iterator[np.ndarray]:
         """Go through the rows in order, in blocks that are centred and scaled, in float64."""
         for _, rows in self.blocks():
@@ -107,7 +123,7 @@ class Rows:
         for number in np.unique(region):
             part = np.flatnonzero(region == number)
             rows[part] = self.X[kept[part]]
-            release(self.X)
+            give_back(self.X)
         return self._standardise(rows)
 
     def part(self, numbers: np.ndarray) -> Rows:
@@ -157,14 +173,15 @@ class Rows:
     def _read(self, first: int, end: int) -> np.ndarray:
         """Return a copy of the rows from ``first`` up to ``end``, in float64."""
         rows = np.array(self.raw(first, end), np.float64)
-        release(self.X)
+        give_back(self.X)
         return rows
 
     def raw(self, first: int, end: int) -> np.ndarray:
         """Return the rows from ``first`` up to ``end`` as X holds them, not copied if possible."""
         end = min(end, self.n)
-        part = self.X[first:end] if self._kept is None else self.X[self._kept[first:end]]
-        return np.asarray(part)
+        if self._kept is not None:
+            return np.asarray(self.X[self._kept[first:end]])
+        return self.X.view(first, end) if isinstance(self.X, Mapped) else self.X[first:end]
 
     def _standardise(self, rows: np.ndarray) -> np.ndarray:
         """Centre and scale the rows in place, and return them, in their basis."""
@@ -179,7 +196,7 @@ class InUnits:
     Entries farther than ``most`` (d,) from ``centre`` (d,), both in that unit, are refused.
     """
 
-    def __init__(self, X: np.ndarray, unit: float, centre: np.ndarray, most: np.ndarray) -> None:
+    def __init__(self, X: Any, unit: float, centre: np.ndarray, most: np.ndarray) -> None:
         self._X, self._unit, self._centre, self._most = X, unit, centre, most
         self.shape = X.shape
 
@@ -199,33 +216,30 @@ class InUnits:
         return values
 
 
-def on_disk(X: Any) -> bool:
-    """Return whether rows are read from where they are, and not in memory already."""
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap):
-            return True
-        X = X.base
-    return X is not None
+class Chosen:
+    """Some of the rows of X, by their numbers, which are read when they are needed."""
+
+    def __init__(self, X: Any, numbers: np.ndarray) -> None:
+        self._X, self._numbers = X, numbers
+        self.shape = (len(numbers), X.shape[1])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.asarray(self._X[self._numbers[rows]])
 
 
-def release(X: Any) -> None:
-    """Give the pages that were read of a read-only memory map back to the system.
+def observed_entries(X: Any) -> np.ndarray:
+    """Return how many entries of each row are not missing (NaN), from one pass over X.
 
-    They would otherwise count as memory of the process until the system needs them elsewhere.
+    Rows of which nothing is observed are refused, and so are infinite entries.
     """
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap) and X.mode != "r":  # pages that were written to would be lost
-            return
-        X = X.base
-    if isinstance(X, mmap.mmap) and hasattr(X, "madvise"):
-        X.madvise(mmap.MADV_DONTNEED)
-
-
-def check_observed(X: np.ndarray) -> np.ndarray:
-    """Return X, if at least one entry of each row is not missing (NaN)."""
-    empty = [first + np.flatnonzero(np.isnan(rows).all(1)) for first, rows in Rows(X).blocks()]
-    refuse_unobserved("rows", np.concatenate(empty))
-    return X
+    count = np.zeros(len(X), np.int64)
+    for first, rows in Rows(X).finite_blocks():
+        count[first : first + len(rows)] = (~np.isnan(rows)).sum(1)
+    refuse_unobserved("rows", np.flatnonzero(count == 0))
+    return count
 
 
 def refuse_unobserved(what: str, empty: np.ndarray) -> None:
