@@ -295,7 +295,7 @@ class NoisyICA(
         file = checkpoint_of(self, task.rows)
         tell = None if self.callback is None else self._tell_callback
         with Watch(task, self.max_iter, self.tol, bool(self.verbose), tell, file) as watch:
-            stored = file and file.restore(task.begun)
+            stored = file and file.restore(lambda done: task.collected(task.begun(done)))
             if stored:
                 watch.begin(*stored)
             else:

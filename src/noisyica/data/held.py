@@ -13,7 +13,7 @@ import copy
 import math
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +197,27 @@ class Blocks(Held):
 
     def _read(self, number: int, first: int, end: int) -> np.ndarray:
         return np.asarray(self._source.blocks[number].compute())
+
+    def _numbered(self, numbers: np.ndarray) -> np.ndarray:
+        # only these rows leave the workers
+        return np.asarray(self._source[numbers].compute()).astype(self.dtype, copy=False)
+
+    def partitioned(self, multiple: int) -> Any:
+        """Return the rows as a Dask array whose blocks are whole rows, a ``multiple`` of them.
+
+        The blocks have about as many rows as before, and at least ``multiple``.
+        """
+        sizes = self._source.chunks[0]
+        size = max(round(max(sizes) / multiple), 1) * multiple
+        return self._source.rechunk({0: size, 1: -1}).astype(self.dtype)
+
+    def each_block(self, function: Callable[[np.ndarray, int], Any]) -> list[Any]:
+        """Return ``function(rows, number of the first row)`` of each block, called where it is."""
+        import dask
+
+        computed: Any = dask
+        blocks = self._source.rechunk({1: -1}).to_delayed().ravel()
+        return list(computed.compute(*map(computed.delayed(function), blocks, self._starts)))
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:

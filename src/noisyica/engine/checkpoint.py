@@ -67,11 +67,14 @@ class Checkpoint:
             monitors = [Monitor(**fields) for fields in description["monitors"]]
             return [_stored_run(arrays, i, first) for i in range(len(monitors))], monitors
 
-    def save(self, runs: list[Run], monitors: list[Monitor], now: bool = False) -> None:
+    def save(
+        self, where: Callable[[], list[Run]], monitors: list[Monitor], now: bool = False
+    ) -> None:
         """Write where the runs stand, unless this was done a moment ago; ``now`` always writes."""
         begun = time.monotonic()
         if begun < self._next and not now:
             return
+        runs = where()
         arrays: dict[str, np.ndarray] = {}
         for i, run in enumerate(runs):
             position = jax.tree.leaves(run._replace(history={}))

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisyica.data.held import Held
+from noisyica.data.held import Blocks, Held
 from noisyica.engine import growth
+from noisyica.engine.cluster import OnWorkers, active_client
 from noisyica.engine.growth import Stage
 from noisyica.engine.settings import Settings
 from noisyica.engine.state import Constants, Plan, Schedule
@@ -45,7 +46,8 @@ def hold(
     """Put the rows where they are swept, those first that take part first."""
     count, size = count_blocks(rows.n)
     early = _early_sizes(settings, plan, rows, count, size, p, sample)
-    streamed = not fits_in_memory(rows, settings.dtype)
+    client = active_client() if isinstance(rows.X, Blocks) and rows.all_count else None
+    streamed = client is not None or not fits_in_memory(rows, settings.dtype)
     if streamed:
         most = MOST_EARLY // (size * rows.d * np.dtype(settings.dtype).itemsize)
         early = [blocks for blocks in early if blocks <= max(most, 1)]
@@ -65,8 +67,12 @@ def hold(
         # one sweeper that says how many blocks take part serves all stages, compiled once
         sweepers = [InMemory(blocks, np.asarray(k) if early else None) for k in active]
     if streamed:
-        last = Streamed(rows, settings.dtype, missing)
-        return Holding([*early, count], [*sweepers, last], shares, last.sum_xx)
+        last: Any = (
+            Streamed(rows, settings.dtype, missing)
+            if client is None
+            else OnWorkers(rows, settings.dtype, client)
+        )
+        return Holding([*early, count], [*sweepers, last], shares, last.squares)
     return Holding([*early, count], sweepers, shares, np.asarray(blocks.sum_xx).sum(0))
 
 

@@ -291,6 +291,7 @@ def _learn_outside(
     The runs are yielded after each iteration, since sweeps may replace chains in place.
     """
     sweeper, constants = stage.sweeper, stage.constants
+    begun = [run._replace(chains=sweeper.placed(run.chains)) for run in begun]
     groups = [
         Group([run], [own]) for run, own in zip(begun, keys_of_runs(key, len(begun)), strict=True)
     ]

@@ -105,7 +105,9 @@ def _simplest(run: Run, task: Task, noise: Any) -> Any:
 
 def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:
     """Return what is known of Student noise beside its variance, as attributes."""
-    weights = np.asarray(run.chains.mean_weight, float).reshape(-1)
+    chains: Any = task.collected(run).chains
+    chains = chains if isinstance(chains, list) else [chains]  # one of each part of the rows
+    weights = np.concatenate([np.asarray(part.mean_weight, float).reshape(-1) for part in chains])
     rows = task.stage_of(int(run.state.t)).sweeper.numbers()
     known = rows < task.rows.n  # the others only fill a block up
     in_order = np.ones(task.rows.n)  # of rows that did not take part nothing is known

@@ -31,7 +31,7 @@ def begin(sweeper: Sweeper, parameters: Parameters, plan: Plan, constants: Const
     if plan.diagonal:
         noise: Any = np.broadcast_to(parameters.sigma2, (d,))
         parameters = parameters._replace(sigma2=noise)
-    shapes = _statistics.eval_shape(parameters, sweeper.example(), chains, plan)
+    shapes = _statistics.eval_shape(parameters, plan)
     statistics, no_drift = zeros_like_shapes(shapes)
     zero: Any = np.zeros((), int)
     state = State(
@@ -47,13 +47,14 @@ def begin(sweeper: Sweeper, parameters: Parameters, plan: Plan, constants: Const
     return Run(state, chains, {})
 
 
-def _statistics_and_drift(
-    parameters: Parameters, blocks: Block, chains: Chain, plan: Plan
-) -> tuple[Statistics, Array]:
+def _statistics_and_drift(parameters: Parameters, plan: Plan) -> tuple[Statistics, Array]:
     """Return statistics as iterations make them. It is only asked for shapes, and never run."""
-    block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, chains))
-    own = None if chain.weight is None else RowWeights(*3 * [chain.weight])
-    statistics = collect(parameters.prior, chain.latent, block, own)
+    (d, p), n = parameters.A.shape, 32
+    weight, sums = jnp.zeros(n, plan.dtype), jnp.zeros(d)
+    block = Block(jnp.zeros((d, n), plan.dtype), weight, sums, sums, None, jnp.zeros(n))
+    own = None if parameters.dof is None else RowWeights(weight, weight, weight)
+    latent = parameters.prior.zeros(p, n, plan.dtype)
+    statistics = collect(parameters.prior, latent, block, own)
     if plan.mixing is not None:
         count = jnp.ones(())
         draw = plan.mixing.draw(jax.random.key(0), statistics, parameters, count, plan.free_mean)

@@ -56,26 +56,9 @@ class Streamed:
         self._sums = sums
 
     @property
-    def sum_xx(self) -> np.ndarray:
+    def squares(self) -> np.ndarray:
         """The weighted sums of the squares of each column (d,), over all rows."""
         return self._sums[:, 1].sum(0)
-
-    def example(self) -> Block:
-        """Return a block, along a leading axis, of the right shapes and types, without numbers."""
-        d, n = self._rows.d, self.size
-        floating = jnp.dtype(self._dtype)
-
-        def empty(*shape: int, dtype: Any = float) -> Any:
-            return jax.ShapeDtypeStruct((1, *shape), jnp.dtype(dtype))
-
-        return Block(
-            x=empty(d, n, dtype=floating),
-            weight=empty(n, dtype=floating),
-            sum_x=empty(d),
-            sum_xx=empty(d),
-            observed=empty(d, n, dtype=bool) if self._missing else None,
-            rows=empty(n, dtype=np.uint32),
-        )
 
     def numbers(self) -> np.ndarray:
         """Return the numbers of the rows in the order in which chains have them."""
@@ -96,6 +79,14 @@ class Streamed:
             part = jax.tree.map(np.asarray, part)
             totals = part if totals is None else jax.tree.map(np.add, totals, part)
         return chains, totals
+
+    def collected(self, chains: Chain) -> Chain:
+        """Return the chains: they are here."""
+        return chains
+
+    def placed(self, chains: Chain) -> Chain:
+        """Return the chains: they are where they are swept."""
+        return chains
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
         """Return the chains before the first iteration."""

@@ -58,9 +58,6 @@ def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
 class Sweeper(Protocol):
     """What the loop needs of whoever holds the rows."""
 
-    def example(self) -> Block:
-        """Return a block, along a leading axis, or its shapes and types."""
-
     def numbers(self) -> np.ndarray:
         """Return the numbers of the rows that are swept, in the order in which chains have them."""
 
@@ -72,6 +69,12 @@ class Sweeper(Protocol):
 
     def sweep(self, plan: Plan, sent: Broadcast, chains: Any) -> tuple[Any, Totals]:
         """Call :func:`sweep_block` for all blocks; return the new chains and the added sums."""
+
+    def collected(self, chains: Any) -> Any:
+        """Return the chains as arrays that are here, for a file."""
+
+    def placed(self, chains: Any) -> Any:
+        """Return chains from a file as the sweeps take them."""
 
 
 class InMemory(NamedTuple):
@@ -100,13 +103,17 @@ class InMemory(NamedTuple):
         active = count if self.active is None else self.active
         return lax.fori_loop(0, active, one_block, (chains, zeros_like_shapes(shapes[1])))
 
-    def example(self) -> Block:
-        """Return the blocks: any of them serves."""
-        return self.blocks
-
     def numbers(self) -> np.ndarray:
         """Return the numbers of the rows that are swept, in the order in which chains have them."""
         return np.asarray(self.blocks.rows[: self.active]).reshape(-1)
+
+    def collected(self, chains: Chain) -> Chain:
+        """Return the chains: they are here."""
+        return chains
+
+    def placed(self, chains: Chain) -> Chain:
+        """Return the chains: they are where they are swept."""
+        return chains
 
     def first_chains(self, plan: Plan, parameters: Parameters) -> Chain:
         """Return the chains before the first iteration; those of other blocks are zeros."""

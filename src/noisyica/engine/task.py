@@ -132,6 +132,11 @@ class Task(NamedTuple):
         """Return the stage in which a run has done so many iterations."""
         return [stage for stage in self.stages if stage.first < max(iteration, 1)][-1]
 
+    def collected(self, run: Run) -> Run:
+        """Return the run with its chains here, wherever its rows are."""
+        sweeper = self.stage_of(int(run.state.t)).sweeper
+        return run._replace(chains=sweeper.collected(run.chains))
+
     @property
     def only_block(self) -> InMemory | None:
         """The rows, where one block in memory holds all of them."""

@@ -84,7 +84,7 @@ class Watch:
         if told | self.at_rest():  # both: the monitors have to see every look
             return True
         if self._file is not None:
-            self._file.save(self.runs, self.monitors)
+            self._file.save(self._collected, self.monitors)
         return False
 
     def __exit__(
@@ -101,8 +101,11 @@ class Watch:
         self.at_rest()  # the monitors have to see the last look
         self.interrupted = interrupted or interruption.pressed()
         if self._file is not None:
-            self._file.save(self.runs, self.monitors, now=True)
+            self._file.save(self._collected, self.monitors, now=True)
         return True
+
+    def _collected(self) -> list[Run]:
+        return [self._task.collected(run) for run in self.runs]
 
     def _done(self, iteration: int) -> int:
         """Return how much of the work is done, in iterations: where data grow, the first are short.

@@ -22,7 +22,7 @@ class Summary(NamedTuple):
     offset: float  # mean absolute value of the rows' means
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Summaries of one block of rows, in units of ``size``, its largest absolute entry."""
 
     size: float
@@ -39,13 +39,13 @@ class _Part(NamedTuple):
     empty: np.ndarray  # which rows have all their entries missing
 
 
-def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
-    """Summarise rows from blocks of them, each given with its weights.
+def summarise(blocks: Iterable[Part]) -> Summary:
+    """Summarise rows by the summaries of blocks of them, in the order of the rows.
 
     Each block is summarised in units of its own largest entry, so that squares of huge and of tiny
     data stay within range, and the parts are put together by Chan's formula.
     """
-    parts = [_part(X, weight) for X, weight in blocks]
+    parts = list(blocks)
     size = max(part.size for part in parts)
     if size == 0 and any(part.entries.any() for part in parts):
         raise ValueError("All entries of X are zero: there is nothing to decompose.")
@@ -79,7 +79,7 @@ def summarise(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> Summary:
     )
 
 
-def _part(X: np.ndarray, weight: np.ndarray) -> _Part:
+def summary_of(X: np.ndarray, weight: np.ndarray) -> Part:
     """Summarise one block of rows."""
     seen = ~np.isnan(X)
     size = float(np.max(np.abs(X), where=seen, initial=0.0))
@@ -91,7 +91,7 @@ def _part(X: np.ndarray, weight: np.ndarray) -> _Part:
     mean = np.where(low == high, low / (size or 1.0), scaled.sum(0) / np.maximum(count, 1))
     scatter = np.where(seen, np.square(scaled - mean), 0.0).sum(0)
     row_means = scaled.sum(1) / np.maximum(seen.sum(1), 1)
-    return _Part(
+    return Part(
         size=size,
         n=len(X),
         entries=count,

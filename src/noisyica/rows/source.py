@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from noisyica.data.held import Mapped, give_back
+from noisyica.data.held import Blocks, Held, Mapped, give_back
 from noisyica.rows.basis import Basis
-from noisyica.rows.scaling import Summary, summarise
+from noisyica.rows.scaling import Part, Summary, summarise, summary_of
 
 NUMBERS_AT_A_TIME = 2**22
 """The approximate number of entries of X that are held in float64 at a time."""
@@ -47,9 +47,7 @@ class Rows:
 
         They are centred on their mean if it is free, and then divided by their root mean square.
         """
-        summary = summarise(
-            (rows, self._weight(first, len(rows))) for first, rows in self.finite_blocks()
-        )
+        summary = summarise(self._summaries())
         empty = summary.empty_rows if self._kept is None else self._kept[summary.empty_rows]
         refuse_unobserved("rows", empty)
         refuse_unobserved("columns", np.flatnonzero(summary.observed == 0))
@@ -64,6 +62,21 @@ class Rows:
         new.centre = summary.centre if free_mean else np.zeros(self.d)
         new.unit = unit
         return new, summary
+
+    def _summaries(self) -> Iterable[Part]:
+        """Return summaries of the blocks of rows, made where the rows are if that is possible."""
+        if isinstance(self.X, Blocks) and self._kept is None:
+            weight = self.weight
+
+            def part(rows: np.ndarray, first: int) -> Part:
+                rows = refuse_infinite(np.asarray(rows, np.float64), first)
+                own = np.ones(len(rows)) if weight is None else weight[first : first + len(rows)]
+                return summary_of(rows, own)
+
+            return self.X.each_block(part)
+        return (
+            summary_of(rows, self._weight(first, len(rows))) for first, rows in self.finite_blocks()
+        )
 
     @property
     def eigenvectors(self) -> np.ndarray | None:
@@ -96,15 +109,7 @@ class Rows:
     def finite_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Go through the rows as :meth:`blocks` does, and refuse infinite entries."""
         for first, rows in self.blocks():
-            infinite = np.isinf(rows)
-            if infinite.any():
-                i, column = np.argwhere(infinite)[0]
-                row = first + i if self._kept is None else self._kept[first + i]
-                raise ValueError(
-                    f"X has an infinite number in row {row}, column {column}: replace it, or mark "
-                    "it as missing (NaN)."
-                )
-            yield first, rows
+            yield first, refuse_infinite(rows, first, self._kept)
 
     def standardised_blocks(self) -> Iterator[np.ndarray]:
         """Go through the rows in order, in blocks that are centred and scaled, in float64."""
@@ -118,6 +123,8 @@ class Rows:
     def chosen(self, numbers: np.ndarray) -> np.ndarray:
         """Return some of the rows by their numbers, centred and scaled, in float64."""
         kept = numbers if self._kept is None else self._kept[numbers]
+        if isinstance(self.X, Held):  # which reads one piece after the other itself
+            return self._standardise(np.array(self.X[kept], np.float64))
         rows = np.empty((len(kept), self.d))
         region = kept // self._rows_at_a_time  # a memory map is read one region after the other
         for number in np.unique(region):
@@ -157,6 +164,11 @@ class Rows:
         if self.weight is None:
             return np.ones(len(numbers))
         return self.weight[numbers] * (self.n / self.total_weight)
+
+    @property
+    def all_count(self) -> bool:
+        """Whether no row of X is left out, because its weight is 0."""
+        return self._kept is None
 
     @property
     def share(self) -> np.ndarray | None:
@@ -228,6 +240,22 @@ class Chosen:
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         return np.asarray(self._X[self._numbers[rows]])
+
+
+def refuse_infinite(rows: np.ndarray, first: int, numbers: np.ndarray | None = None) -> np.ndarray:
+    """Return the rows, or raise ValueError if any entry is infinite.
+
+    They begin with row ``first``, whose number in X is ``numbers[first]``, if these are given.
+    """
+    infinite = np.isinf(rows)
+    if not infinite.any():
+        return rows
+    i, column = np.argwhere(infinite)[0]
+    row = first + i if numbers is None else numbers[first + i]
+    raise ValueError(
+        f"X has an infinite number in row {row}, column {column}: replace it, or mark it as "
+        "missing (NaN)."
+    )
 
 
 def observed_entries(X: Any) -> np.ndarray:
