@@ -32,6 +32,7 @@ from noisyica.engine.watch import Watch
 from noisyica.fitted import Fitted, checked_weight
 from noisyica.laws import Law
 from noisyica.model import Model
+from noisyica.partial import PartialFit
 from noisyica.posterior.parameters import Parameters
 from noisyica.priors import Prior
 from noisyica.rows.held import checked
@@ -39,6 +40,7 @@ from noisyica.rows.source import Rows
 
 
 class NoisyICA(
+    PartialFit,
     Fitted,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -266,6 +268,7 @@ class NoisyICA(
         -------
         self
         """
+        self.__dict__.pop("_stream", None)  # partial_fit would begin anew
         self._fit(X, sample_weight)
         if self.checkpoint is not None:  # the fit has ended: nothing is left to go on with
             Path(self.checkpoint).unlink(missing_ok=True)

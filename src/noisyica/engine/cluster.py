@@ -58,6 +58,11 @@ class OnWorkers:
     Chains are on the workers, too: what the loop has of them is the number of their run.
     """
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the loop can be compiled around the rows."""
+        return False
+
     def __init__(self, rows: Rows, dtype: str, client: Any) -> None:
         self._client, self._token = client, uuid.uuid4().hex
         self._rows, self._runs = rows, itertools.count()

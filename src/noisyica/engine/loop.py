@@ -138,7 +138,7 @@ def _advance(
     state: State,
     chains: Chain,
     key: Array,
-    rows: InMemory,
+    rows: Any,
     count: Array,
     constants: Constants,
     plan: Plan,
@@ -151,10 +151,8 @@ def _advance(
     """
     # a trace is noted as one vector: each array by itself would be one more operation to run
     flat, unravel = ravel_pytree(zeros_like_shapes(jax.eval_shape(trace, state)))
-    blocks = rows.blocks
-    if state.parameters.dof is not None and blocks.observed is None:
-        blocks = blocks._replace(squares=_squares(blocks.x, plan.diagonal))
-    turn = functools.partial(step, rows._replace(blocks=blocks), plan, constants, key)
+    rows = rows.prepared(plan, state.parameters)
+    turn = functools.partial(step, rows, plan, constants, key)
 
     def note(i: Array, state: State, record: Array) -> Array:
         return record.at[i].set(ravel_pytree(trace(state))[0])
@@ -171,18 +169,6 @@ def _advance(
 
 
 advance = Compiled(_advance, ("plan", "length"))
-
-
-def _squares(x: Array, diagonal: bool) -> Array | None:
-    """Return the squares of x (blocks, d, n) that Student noise needs in each iteration, if any.
-
-    They are the sums (blocks, 1, n) over columns, or all squares where columns have noise of their
-    own: but not of several blocks, which are large, and for which they would take much memory.
-    """
-    squares = jnp.square(x)
-    if not diagonal:
-        return squares.sum(1, keepdims=True)
-    return squares if len(x) == 1 else None
 
 
 _RUNS_AXIS: Any = State(
@@ -240,7 +226,7 @@ def learn(
             continue
         if i > 0 and done == stage.first:
             begun = [_joined(stage.sweeper, stages[i - 1].sweeper, plan, run) for run in begun]
-        learn_stage = _learn_in_memory if isinstance(stage.sweeper, InMemory) else _learn_outside
+        learn_stage = _learn_in_memory if stage.sweeper.in_memory else _learn_outside
         for runs in learn_stage(stage, begun, key, plan, min(end, max_iter)):
             begun = runs
             yield runs
@@ -318,15 +304,13 @@ def take(
     return state, jax.tree.map(lambda value: value[None], trace(state))
 
 
-def _chunk(rows: InMemory, begun: list[Run], plan: Plan, schedule: Schedule) -> tuple[int, bool]:
+def _chunk(rows: Any, begun: list[Run], plan: Plan, schedule: Schedule) -> tuple[int, bool]:
     """Return the number of iterations per chunk, and whether to compile fast, not to run fast."""
-    count, d, size = rows.blocks.x.shape
+    swept, held, d = rows.shape
     p = begun[0].state.parameters.A.shape[1]
-    active = count if rows.active is None else int(rows.active)
-    n = active * size * max(schedule.draws) * len(begun)
-    work = n * (d + COST_OF_A_DRAW) * (p + 1)
+    work = swept * max(schedule.draws) * len(begun) * (d + COST_OF_A_DRAW) * (p + 1)
     length = int(np.clip(WORK_PER_CHUNK / work, 5, LONGEST_CHUNK))
-    return length, compiles_fast(begun[0], plan, d, count * size)
+    return length, compiles_fast(begun[0], plan, d, held)
 
 
 def compiles_fast(run: Run, plan: Plan, d: int, n: int) -> bool:

@@ -44,6 +44,11 @@ class Streamed:
         Whether any entry is missing.
     """
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the loop can be compiled around the rows."""
+        return False
+
     def __init__(self, rows: Rows, dtype: str, missing: bool) -> None:
         self._rows, self._dtype, self._missing = rows, dtype, missing
         self.count, self.size = count_blocks(rows.n)

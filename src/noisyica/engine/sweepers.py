@@ -56,7 +56,15 @@ def _up_to_date(plan: Plan, sent: Broadcast, chain: Chain) -> Chain:
 
 
 class Sweeper(Protocol):
-    """What the loop needs of whoever holds the rows."""
+    """What the loop needs of whoever holds the rows.
+
+    Where they are ``in_memory`` on one device, the sweeper is a tree of arrays, and the loop is
+    compiled around it.
+    """
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the loop can be compiled around the rows."""
 
     def numbers(self) -> np.ndarray:
         """Return the numbers of the rows that are swept, in the order in which chains have them."""
@@ -82,6 +90,25 @@ class InMemory(NamedTuple):
 
     blocks: Block
     active: Any = None  # how many of the blocks are swept, the first ones; None if all are
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the loop can be compiled around the rows."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The number of rows that are swept, that of rows that are held, and that of columns."""
+        count, d, size = self.blocks.x.shape
+        active = count if self.active is None else int(self.active)
+        return active * size, count * size, d
+
+    def prepared(self, plan: Plan, parameters: Parameters) -> InMemory:
+        """Return the same with what all iterations of a compiled call share."""
+        blocks = self.blocks
+        if parameters.dof is None or blocks.observed is not None:
+            return self
+        return self._replace(blocks=blocks._replace(squares=_squares(blocks.x, plan.diagonal)))
 
     def sweep(self, plan: Plan, sent: Broadcast, chains: Chain) -> tuple[Chain, Totals]:
         """Sweep the blocks; return the new chains, and the sums over their rows."""
@@ -136,6 +163,18 @@ class InMemory(NamedTuple):
             return every
 
         return jax.tree.map(put, new, chains) if same else jax.tree.map(put, new)
+
+
+def _squares(x: Array, diagonal: bool) -> Array | None:
+    """Return the squares of x (blocks, d, n) that Student noise needs in each iteration, if any.
+
+    They are the sums (blocks, 1, n) over columns, or all squares where columns have noise of their
+    own: but not of several blocks, which are large, and for which they would take much memory.
+    """
+    squares = jnp.square(x)
+    if not diagonal:
+        return squares.sum(1, keepdims=True)
+    return squares if len(x) == 1 else None
 
 
 def linear_chains(x: Any, missing: bool, plan: Plan, parameters: Parameters) -> Chain:

@@ -195,7 +195,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     prior = _in_units_of_rows(settings, prior, rows, summary)
     rng = check_random_state(settings.random_state)  # the order of its draws decides the fit
     key = key_of(int(rng.randint(2**31 - 1)))
-    all_rows = _all_rows(rows)
+    further = rows.scaled_by_others  # learning has begun with other rows: no start is needed
+    all_rows = None if further else _all_rows(rows)
     found = _dimension(settings, rows, summary, all_rows)
     p = found.p
     plan = _plan(settings, free_mean, prior, fewer=p < rows.d)
@@ -209,9 +210,9 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     plan.algorithm.check(prior, p, summary.missing)
     if plan.student:
         ROW_WEIGHTS.require(prior)
-    sample = _sample(rows, all_rows, resampled, rng)
+    sample = None if further else _sample(rows, all_rows, resampled, rng)
     held = hold(settings, plan, rows, summary.missing, p, sample, key)
-    floor = _least_noise(plan, p, held.squares / rows.n / summary.observed)
+    floor = _least_noise(plan, p, held.squares / rows.n / np.maximum(summary.observed, 1e-300))
     constants = _constants(settings, plan, rows, floor)
     return Task(
         rows=rows,

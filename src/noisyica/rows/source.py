@@ -41,6 +41,7 @@ class Rows:
         self.total_weight = float(self.n if self.weight is None else self.weight.sum())
         self.centre, self.unit = np.zeros(self.d), 1.0
         self.basis: Basis | None = None
+        self._scale: tuple[np.ndarray, float] | None = None
 
     def centred(self, free_mean: bool) -> tuple[Rows, Summary]:
         """Return the rows, centred and scaled, and the summaries that this needed.
@@ -50,6 +51,11 @@ class Rows:
         summary = summarise(self._summaries())
         empty = summary.empty_rows if self._kept is None else self._kept[summary.empty_rows]
         refuse_unobserved("rows", empty)
+        new = object.__new__(Rows)
+        new.__dict__.update(self.__dict__)
+        if self._scale is not None:
+            new.centre, new.unit = self._scale
+            return new, summary
         refuse_unobserved("columns", np.flatnonzero(summary.observed == 0))
         unit = summary.deviation if free_mean else summary.root_mean_square
         largest = np.max(summary.largest, where=summary.varies, initial=0.0)
@@ -57,8 +63,6 @@ class Rows:
             raise ValueError(
                 "X is constant: all its rows are the same, so there is nothing to decompose."
             )
-        new = object.__new__(Rows)
-        new.__dict__.update(self.__dict__)
         new.centre = summary.centre if free_mean else np.zeros(self.d)
         new.unit = unit
         return new, summary
@@ -77,6 +81,12 @@ class Rows:
         return (
             summary_of(rows, self._weight(first, len(rows))) for first, rows in self.finite_blocks()
         )
+
+    def scaled_like(self, centre: np.ndarray, unit: float) -> Rows:
+        """Return the same rows, to be centred and scaled as others were, whatever their own."""
+        new = object.__new__(Rows)
+        new.__dict__.update(self.__dict__, _scale=(centre, unit))
+        return new
 
     @property
     def eigenvectors(self) -> np.ndarray | None:
@@ -132,6 +142,11 @@ class Rows:
             rows[part] = self.X[kept[part]]
             give_back(self.X)
         return self._standardise(rows)
+
+    @property
+    def scaled_by_others(self) -> bool:
+        """Whether other rows decided the centre and the unit."""
+        return self._scale is not None
 
     def part(self, numbers: np.ndarray) -> Rows:
         """Return some of the rows by their numbers, in order, with the same centre and unit."""
