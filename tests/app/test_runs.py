@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from noisyica import Model, NoisyICA
 from noisyica.app import runs
 from noisyica.app.command_line import app
-from noisyica.data import reading
+from noisyica.data import opening
 from noisyica.fitted import Fitted
 from tests.reports import read_payload, unpack
 
@@ -407,7 +407,7 @@ def test_data_larger_than_memory_give_the_same_run(tmp_path, monkeypatch, kind):
     options = ["--id-column", "names"] if kind == "h5" else []
     short = ["-p", "2", "--max-iter", "20", "--tol", "0", "--n-init", "1"]
     assert call("fit", path, *options, *short, "-o", tmp_path / "whole").exit_code == 0
-    monkeypatch.setattr(reading, "available_memory", lambda: 1.0)
+    monkeypatch.setattr(opening, "available_memory", lambda: 1.0)
     monkeypatch.delattr(Fitted, "standard_errors")  # they need all rows
     result = call("fit", path, *options, *short, "-o", tmp_path / "parts")
     assert result.exit_code == 0, result.output

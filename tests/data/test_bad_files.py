@@ -89,6 +89,8 @@ CALLS = {
     "size of three": (image_file(), {"size": (2, 2, 3)}, "size is .height, width."),
 }
 
+TOO_LARGE = "would take 8 TiB, but this machine has"
+
 CASES = bad_pictures.CASES | {
     # paths
     "no file": (missing("x.csv"), {}, "There is no file"),
@@ -206,12 +208,12 @@ CASES = bad_pictures.CASES | {
     ".npy of the other order of bytes that does not fit into memory": (
         huge_npy((2**20, 2**20)),
         {},
-        "would take 8 TiB, but this machine has",
+        TOO_LARGE,
     ),
     ".npy of images in Fortran's order that does not fit into memory": (
         huge_npy((2**20, 2**10, 2**10), fortran_order=True),
         {},
-        "would take 8 TiB, but this machine has",
+        TOO_LARGE,
     ),
     ".npy of negative shape": (raw("x.npy", npy_header((-1, 5)) + bytes(100)), {}, "its shape is"),
     ".npy with code in its header": (
@@ -316,6 +318,8 @@ def test_bad_input_is_one_line(tmp_path, case):
     assert not isinstance(caught.value, UnicodeError), "an error of Python's own"
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+    if message == TOO_LARGE:  # of a run, such rows are left in the file
+        return
     run = tmp_path.with_name(f"{tmp_path.name}-run")
     with pytest.raises(ValueError, match=message):
         runs.start(runs.Source(path, options), {"n_components": 2}, run)

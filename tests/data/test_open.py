@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from noisyica import data
-from noisyica.data import files, reading
+from noisyica.data import files, opening
 from noisyica.data.held import Held
 from tests.data_files import put
 
@@ -146,12 +146,12 @@ def test_damage_that_is_found_late_names_the_file(X, tmp_path):
 def test_files_are_opened_where_they_are_large_for_the_memory(X, tmp_path, monkeypatch):
     path = write_hdf5(tmp_path / "X.h5", rows=X)
     assert files.available_memory() > 2 * X.nbytes
-    assert type(reading.read_or_open(path).X) is np.ndarray
+    assert type(opening.read_or_open(path).X) is np.ndarray
     for memory, opened in ((2 * X.nbytes, False), (2 * X.nbytes - 1, True)):
-        monkeypatch.setattr(reading, "available_memory", lambda memory=memory: memory)
-        assert isinstance(reading.read_or_open(path, array="rows").X, Held) == opened
+        monkeypatch.setattr(opening, "available_memory", lambda memory=memory: memory)
+        assert isinstance(opening.read_or_open(path, array="rows").X, Held) == opened
     np.savetxt(tmp_path / "X.csv", X, delimiter=",")
-    assert type(reading.read_or_open(tmp_path / "X.csv").X) is np.ndarray
+    assert type(opening.read_or_open(tmp_path / "X.csv").X) is np.ndarray
 
 
 def test_memory_that_is_not_known_is_taken_as_enough(monkeypatch):

@@ -194,9 +194,11 @@ def test_an_error_that_is_not_known_is_infinite(monkeypatch):
     model = uneven(3, 6, "lap")
     X, _ = model.sample(5, random_state=0)
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(
-        evidence, "_weights", lambda *args: rng.normal(scale=100.0, size=(args[-1], len(args[2])))
-    )
+
+    def far_apart(compiled, parameters, block, part, seed, first, m):
+        return rng.normal(scale=100.0, size=(m, block.x.shape[1]))
+
+    monkeypatch.setattr(evidence, "_weights", far_apart)
     with pytest.warns(RuntimeWarning, match="likelihood of 5 of 5 rows could not be computed"):
         _, error = model.log_likelihood(X, return_std=True)
     np.testing.assert_array_equal(error, np.inf)
@@ -227,9 +229,9 @@ def test_poor_rows_are_done_again_with_more_particles(monkeypatch):
     asked = []
     weights = evidence._weights
 
-    def poor_at_first(compiled, parameters, X, *rest):
-        asked.append((len(X), rest[-2]))
-        log_weights = weights(compiled, parameters, X, *rest)
+    def poor_at_first(compiled, parameters, block, part, seed, first, m):
+        asked.append((len(part), first))
+        log_weights = np.array(weights(compiled, parameters, block, part, seed, first, m))
         if len(asked) == 1:
             log_weights[0, 2] += 1000.0
         return log_weights

@@ -32,9 +32,9 @@ class Source(NamedTuple):
 
     def read_or_open(self) -> Data:
         """Read the data, or leave the rows in the file if they are large for the memory."""
-        from noisyica.data import reading
+        from noisyica.data import opening
 
-        return reading.read_or_open(self.path, **self.options)
+        return opening.read_or_open(self.path, **self.options)
 
 
 STATUSES = ("running", "interrupted", "fitted", "complete")

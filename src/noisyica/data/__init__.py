@@ -4,7 +4,8 @@ What the numbers of a row are (columns, an image, a volume, a surface) is called
 """
 
 from noisyica.data.layout import Images, Layout, Lines, Mesh, Volume
-from noisyica.data.reading import open, read
+from noisyica.data.opening import open
+from noisyica.data.reading import read
 from noisyica.data.rows import Data, fingerprint, labels
 from noisyica.data.writing import write, write_table
 

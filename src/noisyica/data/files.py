@@ -60,15 +60,20 @@ def check_size(path: Path | str, needed: int, stored: int) -> None:
 
     That is refused if the claim is absurd, or if the machine has less memory than that.
     """
-    if needed > max(RATIO * stored, LARGE):
-        raise BadFile(
-            f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: "
-            "it is damaged, or made to fill the memory."
-        )
+    check_claim(path, needed, stored)
     memory = _memory("SC_PHYS_PAGES")
     if memory is not None and needed > memory:
         raise BadFile(
             f"{path} would take {_bytes(needed)}, but this machine has {_bytes(memory)} of memory."
+        )
+
+
+def check_claim(path: Path | str, needed: int, stored: int) -> None:
+    """Refuse a file that claims to hold far more bytes than it can in those that are stored."""
+    if needed > max(RATIO * stored, LARGE):
+        raise BadFile(
+            f"{path} claims to hold {_bytes(needed)} in {_bytes(stored)}: "
+            "it is damaged, or made to fill the memory."
         )
 
 

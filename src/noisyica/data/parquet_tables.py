@@ -17,7 +17,7 @@ from noisyica.data.columns import (
     used_columns,
     with_rest,
 )
-from noisyica.data.files import BadFile, check_size, need
+from noisyica.data.files import BadFile, check_claim, check_size, need
 from noisyica.data.held import Held
 from noisyica.data.rows import Data
 
@@ -78,10 +78,12 @@ def _open_parquet(
     """Open a Parquet table as :func:`read_parquet` reads it; columns of data are not read yet."""
     parquet = need("pyarrow.parquet", "parquet")
     file = parquet.ParquetFile(path)
-    if not file.metadata.num_rows:
+    schema, n = file.schema_arrow, file.metadata.num_rows
+    check_claim(path, 8 * n * len(schema), path.stat().st_size)
+    plan = _plan(path, schema, id_column, columns)
+    used = _used(path, plan, columns) if n else []
+    if not used:
         raise BadFile(f"{path} has no rows of numbers.")
-    plan = _plan(path, file.schema_arrow, id_column, columns)
-    used = _used(path, plan, columns)
 
     def of(j: int) -> np.ndarray:
         if j in used:
@@ -104,7 +106,10 @@ def held_table(source: Any) -> Held:
     else:
         schema, groups = source.schema, _groups_of_dataset(source)
     plan = _plan(place, schema, None, None)
-    return Groups(groups, plan, _used(place, plan, None))
+    used = _used(place, plan, None)
+    if not used:
+        raise BadFile("X has no columns of numbers to use.")
+    return Groups(groups, plan, used)
 
 
 class Group(NamedTuple):
@@ -194,7 +199,7 @@ def _plan(
 def _used(path: Path, plan: Read, wanted: Sequence[str | int] | None) -> list[int]:
     """Return the numbers of the columns that are the data, before any is read."""
     unread = plan.columns(lambda j: np.empty(0), lambda j: np.empty(0))
-    return used_columns(path, unread, wanted)
+    return used_columns(path, unread, wanted) if unread.numeric else []
 
 
 def _pandas_index(schema: Any) -> str | None:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisyica.data import arrays, images, meshes, parquet_tables, text_tables, volumes
-from noisyica.data.files import BadFile, available_memory, members, parsing
-from noisyica.data.held import Held
+from noisyica.data.files import BadFile, members, parsing
 from noisyica.data.layout import Images
 from noisyica.data.rows import Data
 
@@ -144,61 +143,15 @@ def read(
         "size": size,
         "centre_patches": centre_patches or None,
     }
-    return _read(Path(path), options)
+    return read_file(Path(path), options)
 
 
-def open(path: str | os.PathLike[str], array: str | None = None, **options: Any) -> Data:
-    """Open a file whose rows may be larger than memory, as :func:`read` reads it.
-
-    ``X`` of what is returned takes the place of an array in ``fit``, ``transform`` and the other
-    methods of :class:`noisyica.NoisyICA` and :class:`noisyica.Model`, which read it in parts as
-    they need it: ``X[first:end]`` and ``X[numbers]`` give rows as arrays. All else is read: ids,
-    layout, and what other columns or arrays say of the rows. Infinite numbers are found later,
-    when their rows are read.
-
-    Parameters
-    ----------
-    path : str or Path
-        A .npy, HDF5, Zarr or Parquet file. Parquet is read by groups of rows, one of which has to
-        fit into memory, and so has a chunk of HDF5 and of Zarr. Files of other kinds are read as
-        :func:`read` does it.
-    array, **options
-        As those of :func:`read`.
-
-    Examples
-    --------
-    >>> import numpy as np, tempfile
-    >>> from noisyica import data
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/rows.npy", np.arange(12.0).reshape(4, 3))
-    ...     rows = data.open(f"{folder}/rows.npy")
-    ...     rows.X.shape, rows.X[2:3]
-    ((4, 3), array([[6., 7., 8.]]))
-    """
-    return _read(Path(path), {"array": array, **options}, unread=True)
-
-
-def read_or_open(path: str | os.PathLike[str], **options: Any) -> Data:
-    """Read a file, or open it if its numbers would take more than half of the available memory."""
-    if not opens(path):
-        return read(path, **options)
-    data = open(path, **options)
-    small = not isinstance(data.X, Held) or data.X.floats().nbytes <= available_memory() / 2
-    return read(path, **options) if small else data
-
-
-def opens(path: str | os.PathLike[str]) -> bool:
-    """Return whether files of this kind can be opened without reading their rows."""
-    with parsing(Path(path)):
-        return _kind(Path(path)).opens
-
-
-def _read(path: Path, options: dict[str, Any], unread: bool = False) -> Data:
+def read_file(path: Path, options: dict[str, Any], unread: bool = False) -> Data:
     """Read a file with these options, or only open it, if it is of a kind that can be opened."""
     given = {name: value for name, value in options.items() if value is not None}
     _check_options(given)
     with parsing(path):
-        kind = _kind(path)
+        kind = kind_of(path)
         _check_fitting(path, kind, given)
         after = {name: given.pop(name) for name in ("shape", "mesh") if name in given}
         if unread and kind.opens:
@@ -206,7 +159,7 @@ def _read(path: Path, options: dict[str, Any], unread: bool = False) -> Data:
         return _laid_out(path, kind.read(path, **given), **after)
 
 
-def _kind(path: Path) -> Kind:
+def kind_of(path: Path) -> Kind:
     """Return the kind of a file by the ending of its name, or of a folder by its files."""
     if os.path.isdir(path):
         return _folder_kind(path)

@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from noisyica.data.files import BadFile, check_size, need, parsing, stored_size
+from noisyica.data.files import BadFile, check_claim, check_size, need, parsing, stored_size
 from noisyica.data.held import Held, Mapped, Sliced
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -195,8 +195,7 @@ def _hdf5_loader(path: Path, name: str, matlab: bool, cells: bool) -> Callable[[
         h5py = need("h5py", "hdf5")
         with parsing(path), h5py.File(path, "r") as file:
             item = file[name]
-            stored = item.nbytes if item.is_virtual else item.id.get_storage_size()
-            check_size(f"{name} in {path}", item.nbytes, stored)
+            check_size(f"{name} in {path}", item.nbytes, _hdf5_size(item))
             if cells:
                 return _hdf5_words([file[reference] for reference in np.asarray(item).reshape(-1)])
             if h5py.check_string_dtype(item.dtype):
@@ -210,7 +209,14 @@ def _hdf5_loader(path: Path, name: str, matlab: bool, cells: bool) -> Callable[[
 def _hdf5_rows(path: Path, name: str) -> Held:
     """Open an array of an HDF5 file, which stays open as long as its rows are in use."""
     file = need("h5py", "hdf5").File(path, "r")
-    return Sliced(file[name], file)
+    item = file[name]
+    check_claim(f"{name} in {path}", item.nbytes, _hdf5_size(item))
+    return Sliced(item, file)
+
+
+def _hdf5_size(item: Any) -> int:
+    """Return the number of bytes in which an array of an HDF5 file is stored."""
+    return int(item.nbytes if item.is_virtual else item.id.get_storage_size())
 
 
 def _hdf5_words(cells: list[Any]) -> np.ndarray:
@@ -232,12 +238,18 @@ def zarr_arrays(path: Path) -> dict[str, Stored]:
     zarr = need("zarr", "zarr")
 
     def stored(name: str, item: Any) -> Stored:
+        place, size = f"{name or 'The array'} in {path}", path / name
+
         def load() -> np.ndarray:
-            check_size(f"{name or 'The array'} in {path}", item.nbytes, stored_size(path / name))
+            check_size(place, item.nbytes, stored_size(size))
             with parsing(path):
                 return np.asarray(item[...])
 
-        return Stored(tuple(item.shape), item.dtype, load, lambda: Sliced(item))
+        def rows() -> Held:
+            check_claim(place, item.nbytes, stored_size(size))
+            return Sliced(item)
+
+        return Stored(tuple(item.shape), item.dtype, load, rows)
 
     root = zarr.open(str(path), mode="r")
     arrays = {"": root} if isinstance(root, zarr.Array) else dict(root.members(max_depth=None))

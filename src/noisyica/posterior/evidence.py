@@ -242,12 +242,24 @@ def _averages(
     """
     averages = []
     for block, part in blocks(X, verbose, most):
-        keys = row_keys(part, seed, block.x.shape[1])
-        log_weights = [np.asarray(compiled(parameters, block, keys, *more)) for more in options]
+        log_weights = [_weights(compiled, parameters, block, part, seed, *more) for more in options]
         # of all rows of the block, so that sums are taken in the same order wherever a row stands
         of_rows = [values[: len(part)] for values in log_mean_exp(np.concatenate(log_weights))]
         averages.append((*of_rows, _rounding(parameters, part)))
     return tuple(np.concatenate(values) for values in zip(*averages, strict=True))
+
+
+def _weights(
+    compiled: Callable[..., Any],
+    parameters: Parameters,
+    block: Block,
+    part: np.ndarray,
+    seed: int,
+    *options: Any,
+) -> np.ndarray:
+    """Return the log weights (m, n) of the rows of a block, those that fill it up among them."""
+    keys = row_keys(part, seed, block.x.shape[1])
+    return np.asarray(compiled(parameters, block, keys, *options))
 
 
 def _sequential(
