@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from noisyica.rows.scaling import summarise
+from noisyica.rows import scaling
 
 SIZES = [(7, 5), (1, 1, 10), (12,), (3, 3, 3, 3)]
 """Numbers of rows of the blocks that twelve rows are given in."""
@@ -13,8 +13,8 @@ def summary_of(X, weight=None, *, sizes):
     """Summarise rows that are given in blocks of these sizes."""
     weight = np.ones(len(X)) if weight is None else weight
     ends = np.cumsum(sizes)
-    return summarise(
-        (X[end - size : end], weight[end - size : end])
+    return scaling.summarise(
+        scaling.summary_of(X[end - size : end], weight[end - size : end])
         for size, end in zip(sizes, ends, strict=True)
     )
 

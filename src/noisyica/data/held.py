@@ -174,7 +174,7 @@ class Mapped(Sliced):
         Their pages are given back by :meth:`give_back`.
         """
         part = np.asarray(self._source[first:end]).reshape(end - first, self.shape[1])
-        return part.astype(self.dtype, copy=False)
+        return np.ascontiguousarray(part, self.dtype)
 
     def give_back(self) -> None:
         """Give the pages that were read back to the system."""
@@ -201,6 +201,17 @@ class Blocks(Held):
     def _numbered(self, numbers: np.ndarray) -> np.ndarray:
         # only these rows leave the workers
         return np.asarray(self._source[numbers].compute()).astype(self.dtype, copy=False)
+
+    @property
+    def client(self) -> Any:
+        """The client of dask.distributed that is active, or None."""
+        try:
+            from distributed import get_client
+        except ImportError:
+            return None
+        with contextlib.suppress(ValueError):  # there is none
+            return get_client()
+        return None
 
     def partitioned(self, multiple: int) -> Any:
         """Return the rows as a Dask array whose blocks are whole rows, a ``multiple`` of them.

@@ -32,17 +32,6 @@ LOOK = 1.0
 """Seconds between two looks at whether the workers that are waited for are still there."""
 
 
-def active_client() -> Any:
-    """Return the client of dask.distributed that is active, or None."""
-    try:
-        from distributed import get_client
-    except ImportError:
-        return None
-    with contextlib.suppress(ValueError):  # there is none
-        return get_client()
-    return None
-
-
 class Scale(NamedTuple):
     """What a worker has to know of rows to standardise them."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from noisyica.data.held import Blocks, Held
 from noisyica.engine import growth
-from noisyica.engine.cluster import OnWorkers, active_client
+from noisyica.engine.cluster import OnWorkers
 from noisyica.engine.growth import Stage
 from noisyica.engine.settings import Settings
 from noisyica.engine.state import Constants, Plan, Schedule
@@ -46,7 +46,7 @@ def hold(
     """Put the rows where they are swept, those first that take part first."""
     count, size = count_blocks(rows.n)
     early = _early_sizes(settings, plan, rows, count, size, p, sample)
-    client = active_client() if isinstance(rows.X, Blocks) and rows.all_count else None
+    client = rows.X.client if isinstance(rows.X, Blocks) and rows.all_count else None
     streamed = client is not None or not fits_in_memory(rows, settings.dtype)
     if streamed:
         most = MOST_EARLY // (size * rows.d * np.dtype(settings.dtype).itemsize)

@@ -19,7 +19,7 @@ from jax import lax
 from noisyica.engine.expansion import Move, no_move
 from noisyica.engine.growth import Stage
 from noisyica.engine.loop import learn
-from noisyica.engine.state import Broadcast, Constants, Plan, Run, State, Totals
+from noisyica.engine.state import Broadcast, Constants, Plan, Run, Totals
 from noisyica.engine.statistics import Statistics, rotate, shift
 from noisyica.engine.sweepers import InMemory
 from noisyica.engine.task import Task
@@ -105,9 +105,9 @@ def next_block(task: Task, stream: Stream, kappa: float) -> Stream:
     )
     rows: Any = task.stages[-1].sweeper
     chains = rows.first_chains(task.plan, state.parameters)
-    moveless: State = state._replace(move=no_move(task.p), t=np.asarray(t))  # type: ignore[arg-type]
-    stage = Stage(t, WithPast(rows), constants)  # type: ignore[arg-type]
-    run = _learnt(task, stage, Run(moveless, (chains, past), {}), t + ITERATIONS)  # type: ignore[arg-type]
+    sweeper: Any = WithPast(rows)
+    begun: Any = (state._replace(move=no_move(task.p)), (chains, past), {})
+    run = _learnt(task, Stage(t, sweeper, constants), Run(*begun), t + ITERATIONS)
     run = run._replace(chains=run.chains[0])
     return _stream(task, run, seen)
 

@@ -69,7 +69,7 @@ class Rows:
 
     def _summaries(self) -> Iterable[Part]:
         """Return summaries of the blocks of rows, made where the rows are if that is possible."""
-        if isinstance(self.X, Blocks) and self._kept is None:
+        if isinstance(self.X, Blocks) and self._kept is None and self.X.client is not None:
             weight = self.weight
 
             def part(rows: np.ndarray, first: int) -> Part:
