@@ -21,6 +21,7 @@ from jax.flatten_util import ravel_pytree
 from noisyica import interruption
 from noisyica._jax.arrays import choose, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.device import default_device, platform
 from noisyica._jax.precision import double_precision
 from noisyica._jax.xla import always
 from noisyica.engine.expansion import no_move
@@ -47,7 +48,7 @@ from noisyica.rows.block import Block
 
 Array = jax.Array
 
-WORK_PER_CHUNK = 2e9
+WORK_PER_CHUNK, WORK_ON_GPU = 2e9, 2e12
 """About how many multiplications a chunk of iterations takes: half a second between two looks."""
 COST_OF_A_DRAW = 30.0
 """About how many multiplications a draw of a coefficient takes as long as."""
@@ -260,15 +261,18 @@ def _chunk(blocks: Block, begun: list[Run], plan: Plan, schedule: Schedule) -> t
     work = rows * (d + COST_OF_A_DRAW) * (p + 1)
     few = prior.compiles_fast or count * size * p <= FEW_COEFFICIENTS
     few_entries = plan.mixing is None or plan.mixing.compiles_fast or d * p <= FEW_ENTRIES
-    return int(np.clip(WORK_PER_CHUNK / work, 5, 50)), few and few_entries
+    most = WORK_PER_CHUNK if platform() == "cpu" else WORK_ON_GPU
+    return int(np.clip(most / work, 5, 50)), few and few_entries
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Make the calls at the same time, each in a thread, and return their results."""
+    device = default_device()
 
-    @double_precision()  # a setting of each thread
+    @double_precision()  # a setting of each thread, as the device is
     def result_of(call: Callable[[], Any]) -> Any:
-        return jax.block_until_ready(call())
+        with jax.default_device(device):
+            return jax.block_until_ready(call())
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(result_of, calls))

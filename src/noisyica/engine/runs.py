@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisyica._jax.arrays import to_numpy, zeros_like_shapes
+from noisyica._jax.device import platform
 from noisyica.engine.expansion import no_move
 from noisyica.engine.state import Chain, Constants, Plan, RestartPoint, Run, State, drift
 from noisyica.engine.statistics import Statistics, collect
@@ -77,7 +78,7 @@ def grouped(begun: list[Run], key: Array) -> list[Group]:
     if count > 1:
         keys.extend(jax.random.split(jax.random.fold_in(key, 1), count - 1))
     parts = [list(range(count))]
-    if count >= 4 and jax.default_backend() == "cpu":
+    if count >= 4 and platform() == "cpu":
         half = (count + 1) // 2
         parts = [list(range(half)), [*range(half, count), *(count % 2) * [count - 1]]]
     return [Group([begun[i] for i in part], [keys[i] for i in part]) for part in parts]
