@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 
 from noisyica import interruption
+from noisyica._jax.device import on_device
 from noisyica._jax.precision import double_precision
 from noisyica.arguments import RandomState
 from noisyica.engine import outcome
@@ -127,6 +128,9 @@ class NoisyICA(
     transform_algorithm : {"mean", "map"}, default="mean"
         What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones
         (:meth:`noisyica.Model.map`).
+    device : {"auto", "cpu", "gpu"}, default="auto"
+        Where to compute. "auto" is a GPU if there is one that JAX can use (``pip install
+        'noisyica[cuda]'``). It does not change what is learnt, up to Monte-Carlo error.
     callback : callable, optional
         ``callback(iteration, model)`` is called from time to time with the
         :class:`noisyica.Model` learnt so far (from the first of several starts); the fit ends there
@@ -219,6 +223,7 @@ class NoisyICA(
         grow: str | bool = "auto",
         warm_start: bool = False,
         transform_algorithm: str = "mean",
+        device: str = "auto",
         callback: Callable[[int, Model], bool | None] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -243,6 +248,7 @@ class NoisyICA(
         self.grow = grow
         self.warm_start = warm_start
         self.transform_algorithm = transform_algorithm
+        self.device = device
         self.callback = callback
         self.checkpoint = checkpoint
 
@@ -280,7 +286,8 @@ class NoisyICA(
         """Learn the components, and leave the checkpoint, if there is one."""
         before = dict(self.__dict__)
         try:
-            self._learn(X, sample_weight)
+            with on_device(self.device):
+                self._learn(X, sample_weight)
         except BaseException:
             # checks of X come first, and say of which columns it is: they are the last fit's still
             if self.__sklearn_is_fitted__() and self.components_ is before.get("components_"):

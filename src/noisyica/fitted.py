@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from noisyica._jax.device import on_device
 from noisyica.arguments import RandomState, result
 from noisyica.data import storage
 from noisyica.data.writing import component_names
@@ -33,6 +34,7 @@ class Fitted:
     mean: str
     mixing_prior: Any
     transform_algorithm: str
+    device: str
     verbose: bool
     mixing_: np.ndarray
     components_: np.ndarray
@@ -126,9 +128,9 @@ class Fitted:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic
         parameters, rows, unit = in_standard_units(self.model_.parameters(), X)
-        errors = standard_errors(
-            parameters, rows[:], weight, self._free_mean, hidden, robust, verbose=bool(self.verbose)
-        )
+        options = (rows[:], weight, self._free_mean, hidden, robust, bool(self.verbose))
+        with on_device(self.device):
+            errors = standard_errors(parameters, *options)
         self.standard_errors_ = _in_units_of_x(errors, unit)
         if hidden and self.mixing_prior != "normal":  # a law of A's entries tells more of them
             of_entries = {"components": self.components_std_, "mixing": self.components_std_.T}
@@ -168,10 +170,11 @@ class Fitted:
             Where the coefficients are written, and what is returned; it may be a memory map.
         """
         X, model, options = self._rows(X), self.model_, {"verbose": bool(self.verbose), "out": out}
-        if self.transform_algorithm == "map":
-            mode = model.map(X, **options)
-            return (mode, np.zeros_like(mode)) if return_std else mode
-        return model.posterior_mean(X, random_state=0, return_std=return_std, **options)
+        with on_device(self.device):
+            if self.transform_algorithm == "map":
+                mode = model.map(X, **options)
+                return (mode, np.zeros_like(mode)) if return_std else mode
+            return model.posterior_mean(X, random_state=0, return_std=return_std, **options)
 
     def _rows(self, X: Any) -> Any:
         """Return X as rows to which the fitted model applies: an array, or rows held elsewhere."""
@@ -206,7 +209,9 @@ class Fitted:
 
         :meth:`noisyica.Model.log_likelihood` gives the error of this estimate, too.
         """
-        return self.model_.log_likelihood(self._rows(X), verbose=bool(self.verbose))
+        X, model, verbose = self._rows(X), self.model_, bool(self.verbose)
+        with on_device(self.device):
+            return model.log_likelihood(X, verbose=verbose)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log p(x) of the rows, which ``GridSearchCV`` maximises."""

@@ -42,3 +42,13 @@ def test_triangular(q, n):
         assert (np.tril(B[:, :, k]) == np.eye(q)).all()
         np.testing.assert_allclose(B[:, :, k] * D[:, k] @ B[:, :, k].T, P[:, :, k], atol=1e-12)
         np.testing.assert_allclose(B[:, :, k] @ z[:, k], h[:, k], atol=1e-9)
+
+
+@pytest.mark.usefixtures("double")
+def test_the_inverse_of_one_matrix_has_a_root():
+    P = first(positive_definite(6, 1))[0]
+    root = np.asarray(matrices.inverse_root(P))
+    np.testing.assert_array_equal(root, np.tril(root))
+    inverse = np.linalg.inv(P)
+    np.testing.assert_allclose(root.T @ root, inverse, atol=1e-9 * np.abs(inverse).max())
+    assert np.isnan(np.asarray(matrices.inverse_root(-P))).any()

@@ -7,7 +7,7 @@ import pytest
 
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
-from noisyica.engine.mixing import NormalColumns
+from noisyica.engine.mixing import NormalColumns, normal
 from noisyica.engine.regression import least_squares
 from noisyica.engine.statistics import collect
 from noisyica.posterior.parameters import Parameters
@@ -27,9 +27,10 @@ def _images() -> np.ndarray:
 
 
 @pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_conditional_of_the_mixing_matrix(diagonal):
+@pytest.mark.parametrize(("diagonal", "platform"), [(False, "cpu"), (True, "cpu"), (False, "gpu")])
+def test_conditional_of_the_mixing_matrix(diagonal, platform, monkeypatch):
     """Against Bayesian linear regression written out row by row; the draws have those moments."""
+    monkeypatch.setattr(normal, "platform", lambda: platform)
     rng = np.random.default_rng(0)
     n, d, p = 40, 6, 3
     beta, tau2 = rng.normal(size=(n, p)) + 0.5, np.array([0.3, 1.0, 4.0])
@@ -64,6 +65,18 @@ def test_conditional_of_the_mixing_matrix(diagonal):
         np.testing.assert_allclose(
             np.cov(drawn.T), covariance, atol=4.5 * np.diag(covariance).max() * np.sqrt(2 / 4000)
         )
+
+
+@pytest.mark.usefixtures("double")
+def test_a_covariance_that_rounding_spoiled_is_decomposed_by_eigenvectors():
+    """Where the matrix has no root, as A's draws on a GPU want it, they are those of the CPU."""
+    scaled = jnp.diag(jnp.array([1.0, 0.5, -1e-6]))
+    count, noise = jnp.asarray(1e6), jnp.full((4, 1), 0.5)
+    found = normal._by_root(scaled, count, noise)
+    for x, expected in zip(found, normal._by_eigenvectors(scaled, count, noise), strict=True):
+        np.testing.assert_array_equal(x, expected)
+    good = normal._by_root(jnp.abs(scaled), count, noise)
+    assert not np.allclose(good[2], found[2])
 
 
 def test_no_runaway_and_no_bias():

@@ -1,7 +1,7 @@
-"""Small positive definite matrices, one for each row of data: (..., q, q, n), rows last.
+"""Small positive definite matrices: one for each row of data, (..., q, q, n), or just one.
 
-LAPACK is not used for them. On XLA:CPU two batched calls of LAPACK at the same time can wait for
-ever, each for threads of the pool that the other one holds.
+LAPACK is not used for those of rows. On XLA:CPU two batched calls of LAPACK at the same time can
+wait for ever, each for threads of the pool that the other one holds.
 """
 
 from __future__ import annotations
@@ -56,3 +56,11 @@ def triangular(P: Array, h: Array) -> tuple[Array, Array, Array]:
     begin = (P, lax.optimization_barrier(ones), jnp.zeros_like(h), h)
     _, B, D, z = lax.fori_loop(0, q, eliminate, begin)
     return B, D, z
+
+
+def inverse_root(P: Array) -> Array:
+    """Return F of F'F = P^-1, lower triangular, for one matrix P (q, q); NaN if it has no root."""
+    L = lax.linalg.cholesky(P, symmetrize_input=False)
+    return lax.linalg.triangular_solve(
+        L, jnp.eye(len(P), dtype=P.dtype), left_side=True, lower=True
+    )

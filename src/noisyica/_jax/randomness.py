@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from noisyica._jax.device import platform
+
 Array = jax.Array
 
 
@@ -61,6 +63,11 @@ def uniforms(key: Key, count: int, shape: tuple[int, ...], dtype: Any) -> tuple[
         bits = (high.astype(jnp.uint64) << 32) | low.astype(jnp.uint64)
     else:
         bits = jnp.concatenate([high, low])
+    if (
+        platform() == "gpu" and not double
+    ):  # one kernel: XLA joins operations before a concatenation
+        units = jnp.concatenate([open_unit(high, dtype), open_unit(low, dtype)])
+        return tuple(units[i * width : (i + 1) * width].reshape(shape) for i in range(count))
     return tuple(
         open_unit(bits[i * width : (i + 1) * width].reshape(shape), dtype) for i in range(count)
     )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+
+from noisyica._jax.device import platform
 
 COLUMNS = 8
 """The minimum number of columns in a matrix product.
@@ -20,8 +25,10 @@ def always(index: jax.Array) -> jax.Array:
     small problems up to a third of their time, but it leaves those of a branch together. And it
     runs a kernel that ends in an update in place on one thread only: a branch keeps a draw apart
     from the update that uses it, so that the draw is split over the threads.
+
+    On a GPU, where branches take time, XLA sees that the condition is true.
     """
-    return index >= 0
+    return index >= 0 if platform() == "cpu" else jnp.ones((), bool)
 
 
 def once(x: jax.Array) -> jax.Array:
@@ -40,6 +47,27 @@ def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
     return once(x * (1 / y))
 
 
+PRODUCT: Any = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+"""How GPUs sum products of single precision over rows: to single precision, too.
+
+Each number is split into two of 10 bits, whose products the tensor cores do."""
+
+
+def product(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Return the matrix product of two arrays, a sum over many rows."""
+    if platform() != "gpu" or x.dtype != jnp.float32 or y.dtype != jnp.float32:
+        return x @ y
+    return jnp.matmul(x, y, precision=PRODUCT)
+
+
+def apart(x: jax.Array) -> jax.Array:
+    """Return x for one of several products with it, which XLA shall not merge on GPUs.
+
+    It would first copy their other factors, such as all rows of x, into one array.
+    """
+    return lax.optimization_barrier(x) if platform() == "gpu" else x
+
+
 def padded_rows(n: int) -> int:
     """Return the number of rows to compile for: n and a few per cent more.
 
@@ -51,7 +79,9 @@ def padded_rows(n: int) -> int:
 
 
 def pad_columns(matrix: jax.Array, axis: int = -1) -> jax.Array:
-    """Pad an axis of a matrix with zeros to a multiple of ``COLUMNS``."""
+    """Pad an axis of a matrix with zeros to a multiple of ``COLUMNS``, on the CPU."""
+    if platform() != "cpu":
+        return matrix
     widths = [(0, 0)] * matrix.ndim
     widths[axis] = (0, -matrix.shape[axis] % COLUMNS)
     return jnp.pad(matrix, widths)

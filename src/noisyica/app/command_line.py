@@ -216,13 +216,11 @@ def info(run: Annotated[Path | None, RunOrModel] = None) -> None:
 
 def _print_installed() -> None:
     """Print versions, optional packages, devices, and the folder of compiled code."""
-    import jax
-
     from noisyica._jax.cache import folder_of_compiled
+    from noisyica._jax.device import device_in_use
     from noisyica.app import runs
 
-    devices = ", ".join(sorted({str(device.device_kind) for device in jax.devices()}))
-    compiled = {"computes on": devices, "compiled code": folder_of_compiled() or "not kept"}
+    compiled = {"computes on": device_in_use(), "compiled code": folder_of_compiled() or "not kept"}
     print_pairs({**runs.versions(), **compiled, **runs.extras()})
 
 

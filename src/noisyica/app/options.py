@@ -170,6 +170,9 @@ class Learning:
     transform_algorithm: Annotated[
         str, learning("Coefficients: mean (of the posterior), or map (the most probable ones).")
     ] = "mean"
+    device: Annotated[
+        str, learning("Where to compute: auto (a GPU if there is one), cpu or gpu.")
+    ] = "auto"
     boundaries: Annotated[bool, learning("Truncate on random boundaries.")] = False
     random_state: Annotated[
         int,

@@ -21,6 +21,7 @@ from jax.flatten_util import ravel_pytree
 from noisyica import interruption
 from noisyica._jax.arrays import choose, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.device import default_device, platform
 from noisyica._jax.precision import double_precision
 from noisyica._jax.xla import always
 from noisyica.engine.expansion import no_move
@@ -47,7 +48,7 @@ from noisyica.engine.truncation import truncate
 
 Array = jax.Array
 
-WORK_PER_CHUNK = 2e9
+WORK_PER_CHUNK, WORK_ON_GPU = 2e9, 2e12
 """About how many multiplications a chunk of iterations takes: half a second between two looks."""
 LONGEST_CHUNK = 50
 """The maximum number of iterations of a chunk, for whose traces there is room."""
@@ -309,7 +310,8 @@ def _chunk(rows: Any, begun: list[Run], plan: Plan, schedule: Schedule) -> tuple
     swept, held, d = rows.shape
     p = begun[0].state.parameters.A.shape[1]
     work = swept * max(schedule.draws) * len(begun) * (d + COST_OF_A_DRAW) * (p + 1)
-    length = int(np.clip(WORK_PER_CHUNK / work, 5, LONGEST_CHUNK))
+    most = WORK_PER_CHUNK if platform() == "cpu" else WORK_ON_GPU
+    length = int(np.clip(most / work, 5, LONGEST_CHUNK))
     return length, compiles_fast(begun[0], plan, d, held)
 
 
@@ -323,10 +325,12 @@ def compiles_fast(run: Run, plan: Plan, d: int, n: int) -> bool:
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Make the calls at the same time, each in a thread, and return their results."""
+    device = default_device()
 
-    @double_precision()  # a setting of each thread
+    @double_precision()  # a setting of each thread, as the device is
     def result_of(call: Callable[[], Any]) -> Any:
-        return jax.block_until_ready(call())
+        with jax.default_device(device):
+            return jax.block_until_ready(call())
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(result_of, calls))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisyica._jax.arrays import to_numpy, zeros_like_shapes
+from noisyica._jax.device import platform
 from noisyica.engine.expansion import no_move
 from noisyica.engine.state import Chain, Constants, Plan, RestartPoint, Run, State, drift
 from noisyica.engine.statistics import Statistics, collect
@@ -82,7 +83,7 @@ def grouped(begun: list[Run], key: Array) -> list[Group]:
     """
     count, keys = len(begun), keys_of_runs(key, len(begun))
     parts = [list(range(count))]
-    if count >= 4 and jax.default_backend() == "cpu":
+    if count >= 4 and platform() == "cpu":
         half = (count + 1) // 2
         parts = [list(range(half)), [*range(half, count), *(count % 2) * [count - 1]]]
     return [Group([begun[i] for i in part], [keys[i] for i in part]) for part in parts]

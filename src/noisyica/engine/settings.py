@@ -148,7 +148,7 @@ def number_of_draws(settings: Settings) -> tuple[int, int]:
 def plain_settings(settings: Settings) -> tuple[dict[str, Any], np.ndarray | None]:
     """Return the settings as JSON can hold them, and ``init`` where it is an array."""
     plain = settings.get_params(deep=False)
-    del plain["callback"]
+    del plain["callback"], plain["device"]  # a file is for any machine
     init = None if isinstance(plain["init"], str) else np.asarray(plain.pop("init"), float)
     if not isinstance(plain["prior"], str):
         plain["prior"] = priors.to_plain(priors.get(plain["prior"]))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisyica._jax.xla import pad_columns, repeat_rows
+from noisyica._jax.xla import apart, pad_columns, product, repeat_rows
 from noisyica.posterior.student import RowWeights
 from noisyica.priors import Prior
 from noisyica.rows.block import Block
@@ -89,11 +89,11 @@ def collect(prior: Prior, latent: Any, block: Block, own: RowWeights | None = No
         weighted = pad_columns(beta * weight, axis=0)
     else:  # the weights join the product with x, which gives the sums of x, too
         weighted = pad_columns(jnp.concatenate([beta, jnp.ones_like(beta[:1])]) * weight, axis=0)
-    products = block.x @ weighted.T
+    products = product(block.x, weighted.T)
     sums = without_offset(
         block,
         b=weighted.sum(-1)[:p],
-        bb=(weighted @ beta.T)[:p],
+        bb=product(apart(weighted), beta.T)[:p],
         xb=products[:, :p],
         prior=prior.statistics(latent, block.weight),
     )

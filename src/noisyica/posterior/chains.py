@@ -12,6 +12,7 @@ from jax import lax
 
 from noisyica._jax.arrays import cast, to_numpy, zeros_like_shapes
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.device import platform
 from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import Key, RowKeys, fold_in, key_of
 from noisyica.posterior import enumeration, sequential
@@ -26,6 +27,10 @@ Array = jax.Array
 
 SIZES = (128, 512, 4096)
 """The numbers of rows that are sampled at a time: few, since each is compiled for."""
+SIZES_ON_GPU = (512, 4096, 20_480, 102_400)
+"""The same on a GPU, which needs many rows to be busy."""
+NUMBERS_KEPT = 2**28
+"""The maximum number of draws of coefficients that a GPU keeps, of a block of rows."""
 SWEEP = "float32"
 """The dtype of the posterior's sweeps."""
 N_CHAINS = 4
@@ -67,7 +72,11 @@ def posterior_sample(
     key = key_of(seed)
     draws = []
     jumps = sampler == "gibbs" and coupled(parameters)
-    for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
+    most = _rows_at_a_time(parameters, jumps)
+    if platform() == "gpu":
+        fitting = NUMBERS_KEPT // (n_draws * parameters.A.shape[1])
+        most = fitting if most is None else min(fitting, most)
+    for block, part in blocks(X, verbose, most):
         keys = RowKeys(key, block.rows)
         options = (n_warmup, thin, None, n_draws, sampler, True, coefficients, jumps)
         kept = _compiled(parameters)(parameters, block, keys, *options)[1]
@@ -165,37 +174,43 @@ def blocks(X: Any, verbose: bool, most: int | None = None) -> Iterator[tuple[Blo
         while first < len(X):
             size = block_size(len(X), first, most)
             part = np.asarray(X[first : first + size], np.float64)
-            x = np.zeros((X.shape[1], size))
-            x[:, : len(part)] = part.T
-            missing = np.isnan(x)
-            x[missing] = 0.0
-            # of NumPy: what is compiled takes it as it is, and JAX would compile each conversion
-            arrays: Any = {
-                "x": x,
-                "weight": (np.arange(size) < len(part)).astype(float),
-                "sum_x": x.sum(1),
-                "sum_xx": x.sum(1),
-                "observed": ~missing if missing.any() else None,
-                "rows": np.asarray(first, np.uint32),
-            }
-            yield Block(**arrays), part
+            yield _block(part, size, first), part
             first += size
             if first < len(X):
                 reporter.update(first)
 
 
+def _block(part: np.ndarray, size: int, first: int) -> Block:
+    """Return a block of the given size, from row ``first`` on. Its sums are those of no rows.
+
+    It is of NumPy: what is compiled takes it as it is, and JAX would compile each conversion. On a
+    GPU, where it is to be sent only once, it is the device's.
+    """
+    on_gpu, d = platform() == "gpu", part.shape[1]
+    x = np.zeros((size, d)).T if on_gpu else np.zeros((d, size))
+    x[:, : len(part)] = part.T
+    missing = np.isnan(x)
+    observed = ~missing if missing.any() else None
+    if observed is not None:
+        x[missing] = 0.0
+    weight, nothing = (np.arange(size) < len(part)).astype(float), np.zeros(d)
+    rest: Any = (weight, nothing, nothing, observed, np.asarray(first, np.uint32))
+    if on_gpu:  # as it lies in memory, and transposed there
+        return Block(jnp.transpose(jax.device_put(x.T)), *jax.device_put(rest))
+    return Block(x, *rest)  # type: ignore[arg-type]
+
+
 def block_size(n: int, first: int, most: int | None = None) -> int:
     """Return the number of rows of the block of n rows that begins with row ``first``.
 
-    A few rows make one small block. What is left of many rows is cut into blocks of the middle size
-    where these are at most half of a large one, so that at most half of the rows only fill up.
+    A few rows make one small block. What is left of many rows is cut into blocks of a smaller size
+    where these are at most half of a larger one, so that at most half of the rows only fill up.
     """
-    small, middle, large = SIZES
+    small, middle, *larger = SIZES if platform() == "cpu" else SIZES_ON_GPU
     if n <= small or (most is not None and most < middle):
         return small
-    if most is not None and most < large:
-        return middle
-    return middle if n - first <= large // 2 else large
+    possible = [size for size in larger if most is None or size <= most]
+    return max([middle, *(size for size in possible if n - first > size // 2)])
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> Array:

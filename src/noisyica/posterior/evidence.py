@@ -24,6 +24,7 @@ import numpy as np
 from jax import lax
 
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.device import platform
 from noisyica._jax.randomness import fold_in
 from noisyica._jax.special import LOG_2PI
 from noisyica.posterior import enumeration, sequential, signs, weighing
@@ -268,7 +269,7 @@ def _sequential(
     """Average weights of joint draws; the number of these grows with ``again``."""
     compiled = _kernel(_sequential_weights, parameters, X, m)
     times = GROWTH**again
-    numbers = NUMBERS_AT_A_TIME.get(jax.default_backend())
+    numbers = NUMBERS_AT_A_TIME.get(platform())
     most = numbers and numbers // (m * _operations(parameters.prior, parameters.A.shape[1]))
     options = [(m * (times + i), m) for i in range(times)]
     return _averages(compiled, parameters, X, seed, verbose, most, *options)
@@ -343,7 +344,7 @@ def _all_sequential(
 def _rows_in_chunk(prior: Prior, p: int, n: int) -> int:
     """Return how many of n rows are done at a time."""
     width = 3**p if _has_patterns(prior, p) else p**2
-    numbers = NUMBERS_IN_CHUNK.get(jax.default_backend(), 2**24)
+    numbers = NUMBERS_IN_CHUNK.get(platform(), 2**24)
     size = n
     while size > 8 and size * width > numbers and size % 2 == 0:
         size //= 2

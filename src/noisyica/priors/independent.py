@@ -11,7 +11,8 @@ from jax import lax
 
 from noisyica import laws
 from noisyica._jax.randomness import Key, uniforms
-from noisyica._jax.xla import always
+from noisyica._jax.sites import sweep_sites
+from noisyica._jax.xla import always, product
 from noisyica.laws import Classes, Law
 from noisyica.priors import pieces
 from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree, ridge
@@ -101,6 +102,12 @@ class Independent(Prior):
             lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 0, -1)[..., None], self.law
         )
 
+    def _law_of_sites(self, p: int) -> Law:
+        """Return the laws of all components, whose leaves have a leading axis (p,)."""
+        if self.components:
+            return self.law
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (p, *jnp.shape(leaf))), self.law)
+
     def _for_each_law(self, function: Any, *args: Any) -> Any:
         """Return ``function(law, *args)`` for the law that is shared, or for each component's law.
 
@@ -141,12 +148,20 @@ class Independent(Prior):
         return np.zeros((p, n), dtype)
 
     def gibbs(self, key: Key, latent: Array, channel: Channel) -> Array:
+        sites = _sites(key, self.law.n_uniforms, latent, channel)
+        carry = () if channel.weight is None else (channel.weight,)
+        _, G, _, c, u = sites
+        of_sites = self._law_of_sites(len(latent))
+        swept = sweep_sites(_draw, of_sites, latent, G, (c, *u), carry)
+        if swept is not None:
+            return swept[0]
+
         def site(beta: Array, x: Any) -> tuple[Array, None]:
             j, row, a, c, u = x
             a, b = channel.weighted(a, c - row @ beta + a * beta[j])
             return beta.at[j].set(lax.cond(always(j), self.law_at(j).draw, _zeros, u, a, b)), None
 
-        return lax.scan(site, latent, _sites(key, self.law.n_uniforms, latent, channel))[0]
+        return lax.scan(site, latent, sites)[0]
 
     def ascend(self, latent: Array, channel: Channel) -> Array:
         def site(beta: Array, x: Any) -> tuple[Array, None]:
@@ -232,7 +247,7 @@ class Independent(Prior):
             score = law.score(latent)
             weighted = score * weight
             return Expansion(
-                products=weighted @ latent.T,
+                products=product(weighted, latent.T),
                 squares=(weighted * score).sum(-1),
                 rows=jnp.full(latent.shape[:1], weight.sum()),
                 scores=weighted.sum(-1),
@@ -241,7 +256,7 @@ class Independent(Prior):
         signs = jnp.sign(latent) * weight
         return SparseSums(
             weight=weight.sum(),
-            products=signs @ latent.T,
+            products=product(signs, latent.T),
             signs=signs.sum(-1),
             values=latent @ weight,
             scale=scale,
@@ -364,6 +379,17 @@ def _sites(key: Key, n_uniforms: int, beta: Array, channel: Channel) -> tuple[An
     """
     u = uniforms(key, n_uniforms, beta.shape, beta.dtype)
     return jnp.arange(beta.shape[0]), channel.G, jnp.diag(channel.G), channel.c, u
+
+
+def _draw(
+    law: Law, a: Array, old: Array, cross: Array, inputs: Any, carry: Any
+) -> tuple[Array, Any]:
+    """Draw a coefficient of some rows, whose weights are carried along, if there are any."""
+    c, *u = inputs
+    b = c - cross
+    if carry:
+        a, b = a * carry[0], b * carry[0]
+    return law.draw(tuple(u), a, b), carry
 
 
 def _zeros(u: Any, a: Array, b: Array) -> Array:

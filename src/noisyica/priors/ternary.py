@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from noisyica import laws
 from noisyica._jax.arrays import all_states, choose
 from noisyica._jax.randomness import Key, split, uniforms
+from noisyica._jax.sites import sweep_sites
 from noisyica._jax.special import half_line_draw, log_half_line
 from noisyica._jax.xla import once
 from noisyica.laws import Classes, keep_inside
@@ -27,6 +28,7 @@ from noisyica.priors.base import (
     ridge,
     ridge_factor,
 )
+from noisyica.priors.ternary_sites import draw, draw_sign, visit, with_new
 
 Array = jax.Array
 
@@ -42,14 +44,6 @@ class TernaryState(NamedTuple):
 
     y: Array
     s: Array
-
-
-def _sign(u: Array, up: Array, down: Array) -> Array:
-    """Draw 1, -1 or 0, whose log weights are ``up``, ``down`` and 0."""
-    top = once(jnp.maximum(jnp.maximum(up, down), 0.0))
-    plus, off = once(jnp.exp(up - top)), once(jnp.exp(-top))
-    mark = once(u * (plus + jnp.exp(down - top) + off))
-    return (mark < plus).astype(u.dtype) - (mark > plus + off).astype(u.dtype)
 
 
 def _uniforms(keys: tuple[Key, Key], like: Array) -> Array:
@@ -117,33 +111,30 @@ class SingleScaleTernary(Prior):
         of_sites, of_proposals = _uniforms((keys[0], jump_keys[0]), y)
         of_scales, of_acceptance = _uniforms((keys[1], jump_keys[1]), latent.s)
 
-        def half_line(quadratic: Array, linear: Array) -> Array:
-            quadratic, linear = channel.weighted(quadratic, linear)
-            return log_half_line(quadratic, linear - 1)
+        weight = () if channel.weight is None else (channel.weight,)
 
         def site(carry: Any, x: Any) -> tuple[Any, None]:
-            y, quadratic, linear, active = carry
+            y, *sums = carry
             (j, again), row, a, c_j, u = x
             old = lax.dynamic_index_in_dim(y, j, keepdims=False)
             cross = once(row @ y - a * old)
-            others = active - jnp.abs(old)
-            some = (others > 0).astype(u.dtype)
-            q0 = once(some * jnp.maximum(quadratic - old * (2 * cross + a * old), 0.0))
-            l0 = once(some * (linear - old * c_j))
-            base = once(half_line(q0, l0) - log_odds)
-            log_up = once(half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j) - base)
-            log_down = once(half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j) - base)
-            y = lax.dynamic_update_index_in_dim(y, _sign(u, log_up, log_down), j, 0)
+            new, without = draw(log_odds, a, old, cross, (c_j, u), (*sums, *weight))
+            y = lax.dynamic_update_index_in_dim(y, new, j, 0)
             # read back what was written, through an index that XLA cannot know to be the same: it
             # would compute all of the above again
             new = lax.dynamic_index_in_dim(y, again, keepdims=False)
-            quadratic = q0 + jnp.abs(new) * a + 2 * new * cross
-            return (y, quadratic, l0 + new * c_j, others + jnp.abs(new)), None
+            return (y, *with_new(new, a, cross, c_j, without)), None
 
-        carry: Any = (y, *self._forms(y, channel.G, c), jnp.abs(y).sum(0))
-        indices = (jnp.arange(len(y)), lax.optimization_barrier(jnp.arange(len(y))))
-        inputs = (indices, channel.G, jnp.diag(channel.G), c, of_sites)
-        (y, *_), _ = lax.scan(site, carry, inputs)
+        sums = (*self._forms(y, channel.G, c), jnp.abs(y).sum(0))
+        of_each = jnp.broadcast_to(log_odds, (len(y),))
+        swept = sweep_sites(visit, of_each, y, channel.G, (c, of_sites), (*sums, *weight))
+        if swept is not None:
+            y = swept[0]
+        else:
+            indices = (jnp.arange(len(y)), lax.optimization_barrier(jnp.arange(len(y))))
+            inputs = (indices, channel.G, jnp.diag(channel.G), c, of_sites)
+            carry: Any = (y, *sums)
+            (y, *_), _ = lax.scan(site, carry, inputs)
         y, quadratic, linear = self._jump((of_proposals, of_acceptance), y, channel, log_odds)
         quadratic, linear = channel.weighted(jnp.maximum(quadratic, 0.0), linear)
         return TernaryState(y, half_line_draw(of_scales, quadratic, linear - 1))
@@ -172,7 +163,7 @@ class SingleScaleTernary(Prior):
             once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE))
             for sign in (1.0, -1.0)
         )
-        new = _sign(uniform[0], up, down)
+        new = draw_sign(uniform[0], up, down)
 
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
             """Return the log of posterior over proposal, up to a constant, y'Gy and y'c."""

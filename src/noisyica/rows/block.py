@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from noisyica._jax.device import platform
 from noisyica._jax.xla import empty_for_device, padded_rows
 from noisyica.rows.source import NUMBERS_AT_A_TIME, Rows
 
@@ -33,7 +34,7 @@ class Block(NamedTuple):
 
 def block_rows() -> int:
     """Return the number of rows per block on the device that is used."""
-    return ROWS_ON_CPU if jax.default_backend() == "cpu" else ROWS_ON_GPU
+    return ROWS_ON_CPU if platform() == "cpu" else ROWS_ON_GPU
 
 
 def count_blocks(n: int) -> tuple[int, int]:

@@ -1,0 +1,61 @@
+"""The device that computes: as a setting names it, and as code that is being compiled sees it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import jax
+
+DEVICES = ("auto", "cpu", "gpu")
+"""The values of the setting ``device``."""
+
+
+def default_device() -> Any:
+    """Return the device that ``jax.default_device`` has chosen in this thread, or None."""
+    return jax.config.jax_default_device  # type: ignore[attr-defined]
+
+
+def platform() -> str:
+    """Return the platform, "cpu" or "gpu", of the device on which JAX computes at present.
+
+    ``jax.default_backend()`` says which platform there is; this one follows ``jax.default_device``,
+    by which :func:`on_device` chooses. JAX compiles anew for each default device.
+    """
+    device = default_device()
+    name = getattr(device, "platform", device) or jax.default_backend()
+    return "gpu" if name in ("cuda", "rocm") else str(name)
+
+
+def on_device(device: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return a context in which JAX computes on the device: a setting, "auto" leaving it to JAX.
+
+    It can be entered once, in one thread. Raise ValueError where there is no such device.
+    """
+    if not isinstance(device, str) or device not in DEVICES:
+        choices = " or ".join(repr(choice) for choice in DEVICES)
+        raise ValueError(f"device={device!r} is not known. Choose {choices}.")
+    if device == "auto":
+        return contextlib.nullcontext()
+    return jax.default_device(_first(device))
+
+
+def device_in_use(device: str = "auto") -> str:
+    """Return the name of the device that a setting stands for: "gpu (NVIDIA H200)", or "cpu"."""
+    with on_device(device):
+        name, chosen = platform(), default_device()
+    if name == "cpu":
+        return name
+    kind = (chosen if isinstance(chosen, jax.Device) else jax.devices()[0]).device_kind
+    return f"{name} ({kind})"
+
+
+def _first(device: str) -> jax.Device:
+    """Return the first device of a platform, or raise ValueError if JAX has none."""
+    try:
+        return jax.local_devices(backend=device)[0]
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r}: JAX finds no such device here. For an NVIDIA GPU on Linux: pip "
+            "install 'noisyica[cuda]'. Or choose device='auto', which takes what there is."
+        ) from error
