@@ -75,6 +75,29 @@ def test_columns_with_hardly_any_noise_have_no_floor():
     assert matched_cosine(ica.mixing_, true_model.mixing) > 0.98
 
 
+def strokes(n, side, seed=0):
+    """Return pictures of two pen strokes each: most pixels of most rows are -1, or nearly."""
+    rng = np.random.default_rng(seed)
+    axis, along = np.linspace(-1, 1, side), np.linspace(0, 1, 8)[:, None, None, None]
+    pixels = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 1, 1, 1, 2)
+    begin, end = rng.normal(0, 0.35, size=(2, n, 2, 2))
+    distance = np.square(pixels - begin - (end - begin) * along).sum(-1).min((1, 3))
+    return 2 * np.exp(-distance / (2 * 0.12**2)).T - 1
+
+
+@pytest.mark.parametrize("noise", ["student", "auto"])
+def test_many_components_of_columns_that_are_nearly_constant(noise):
+    """Coefficients of many components that hardly differ used to grow without end."""
+    X = strokes(300, 10)
+    assert np.median(np.abs(X + 1)) < 0.01
+    settings = {"noise": noise, "init": "fastica", "max_iter": 100, "tol": 0, "n_init": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # columns at their floor
+        ica = NoisyICA(80, random_state=0, verbose=False, **settings).fit(X)
+    # coefficients are of the order of one: no component is longer than a row
+    assert ica.history_["column_norms"].max() < np.linalg.norm(X, axis=1).max()
+
+
 def test_independent_columns_have_one_component():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 20)) * np.exp(rng.normal(size=20))
