@@ -72,14 +72,14 @@ class NoisyICA(
         that are on ("log", "lap", "ifa", and an atom with one of them, have a location, too).
         "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
         ("teoff" has an offset of its own, and no mean.)
-    noise : {"isotropic", "diagonal", "student", "auto"}, default="isotropic"
-        "isotropic": one noise variance. "diagonal": one for each column of X. "student": one noise
-        variance, divided by a hidden weight of each row, so that outlying rows count for little;
-        the degrees of freedom are learnt. "auto": a variance for each column and a weight for each
-        row, and in the end only what the rows tell apart: where columns do not differ, they have
-        one variance, and where rows do not, the noise is normal. ("em" and "fam-em" have no weights
-        of rows; :class:`noisyica.Smooth` components, "fam-em", and as many components as columns or
-        more have one variance.)
+    noise : {"auto", "isotropic", "diagonal", "student"}, default="auto"
+        "auto": a variance for each column and a weight for each row, and in the end only what the
+        rows tell apart: where columns do not differ, they have one variance, and where rows do not,
+        the noise is normal. ("em", "fam-em" and priors of one's own that do not know of weights
+        have none of rows; :class:`noisyica.Smooth` components, "fam-em", and as many components as
+        columns or more have one variance.) "isotropic": one noise variance. "diagonal": one for
+        each column of X. "student": one noise variance, divided by a hidden weight of each row, so
+        that outlying rows count for little; the degrees of freedom are learnt.
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
@@ -199,7 +199,7 @@ class NoisyICA(
         algorithm: str | Algorithm = "saem",
         sampler: str = "gibbs",
         mean: str = "free",
-        noise: str = "isotropic",
+        noise: str = "auto",
         mixing_prior: Any = "normal",
         init: Any = "auto",
         n_init: int | str = "auto",
