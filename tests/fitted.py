@@ -35,8 +35,9 @@ def _short_fit(model: Model, options: dict[str, Any]) -> NoisyICA:
     key = (d, p, repr(model.prior), *sorted(options.items()))
     if key not in _SHORT_FITS:
         prior = model.prior.prior if options.get("mean") == "offset" else model.prior
-        settings = {"prior": prior, "max_iter": 4, "tol": 0, "random_state": 0, "verbose": False}
-        ica = NoisyICA(p, **(settings | options)).fit(model.sample(40, random_state=0)[0])
+        settings = {"prior": prior, "noise": "isotropic", "max_iter": 4, "tol": 0}
+        how = {"random_state": 0, "verbose": False} | settings | options
+        ica = NoisyICA(p, **how).fit(model.sample(40, random_state=0)[0])
         assert ica.n_iter_ == len(ica.history_["iteration"]) == 4
         _SHORT_FITS[key] = ica
     return _SHORT_FITS[key]

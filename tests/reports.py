@@ -55,7 +55,8 @@ def unpack(packed):
 def fit_of_digits():
     """A fit of the digits, and their coefficients."""
     X = load_digits().data[:N]
-    ica = NoisyICA(P, prior="bg", max_iter=40, tol=0, random_state=0, verbose=False).fit(X)
+    settings = {"prior": "bg", "noise": "isotropic", "max_iter": 40, "tol": 0}
+    ica = NoisyICA(P, random_state=0, verbose=False, **settings).fit(X)
     return ica, ica.transform(X)
 
 

@@ -46,7 +46,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return NoisyICA(3, max_iter=200, tol=0, random_state=0).fit(data[1])
+    return NoisyICA(3, noise="isotropic", max_iter=200, tol=0, random_state=0).fit(data[1])
 
 
 def test_shapes_and_types(data, fitted):
@@ -195,7 +195,7 @@ def fits_and_transforms(X, prior, init="auto"):
     ica = NoisyICA(2, prior=prior, init=init, max_iter=40, tol=0, random_state=0).fit(X)
     assert np.isfinite(ica.components_).all()
     assert np.isfinite(ica.mean_).all()
-    assert ica.noise_variance_ > 0
+    assert np.all(ica.noise_variance_ > 0)
     assert np.isfinite(ica.transform(X[:3])).all()
     np.testing.assert_array_equal(X, before)
 
@@ -228,11 +228,8 @@ def test_save_and_load(tmp_path, data, name):
     np.testing.assert_array_equal(again.history_["noise_variance"], ica.history_["noise_variance"])
     assert repr(again.prior_) == repr(ica.prior_)
     assert again.get_params()["random_state"] == 3
-    assert (again.n_iter_, again.converged_, again.noise_variance_) == (
-        20,
-        ica.converged_,
-        ica.noise_variance_,
-    )
+    assert (again.n_iter_, again.converged_) == (20, ica.converged_)
+    np.testing.assert_array_equal(again.noise_variance_, ica.noise_variance_)
 
 
 def test_feature_names_are_saved(tmp_path):

@@ -73,14 +73,14 @@ class NoisyICA(
         that are on ("log", "lap", "ifa", and an atom with one of them, have a location, too).
         "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
         ("teoff" has an offset of its own, and no mean.)
-    noise : {"isotropic", "diagonal", "student", "auto"}, default="isotropic"
-        "isotropic": one noise variance. "diagonal": one for each column of X. "student": one noise
-        variance, divided by a hidden weight of each row, so that outlying rows count for little;
-        the degrees of freedom are learnt. "auto": a variance for each column and a weight for each
-        row, and in the end only what the rows tell apart: where columns do not differ, they have
-        one variance, and where rows do not, the noise is normal. ("em" and "fam-em" have no weights
-        of rows; :class:`noisyica.Smooth` components, "fam-em", and as many components as columns or
-        more have one variance.)
+    noise : {"auto", "isotropic", "diagonal", "student"}, default="auto"
+        "auto": a variance for each column and a weight for each row, and in the end only what the
+        rows tell apart: where columns do not differ, they have one variance, and where rows do not,
+        the noise is normal. ("em", "fam-em" and priors of one's own that do not know of weights
+        have none of rows; :class:`noisyica.Smooth` components, "fam-em", and as many components as
+        columns or more have one variance.) "isotropic": one noise variance. "diagonal": one for
+        each column of X. "student": one noise variance, divided by a hidden weight of each row, so
+        that outlying rows count for little; the degrees of freedom are learnt.
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
         The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
         zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
@@ -118,9 +118,8 @@ class NoisyICA(
         whose statistics leave a ball, or jump, returns to its start, and the ball doubles.
         ``history_`` counts the "returns".
     grow : "auto" or False, default="auto"
-        "auto": where there are many rows, "saem" spends its burn-in on some of them, chosen at
-        random, then takes more, and only its last iterations take all rows: the result is the same
-        within its standard errors, in a fraction of the time. False: all iterations take all rows.
+        "auto": burn-in of "saem" takes some of many rows, chosen at random, and only the last
+        iterations take all of them: a fraction of the time, to the same result.
     warm_start : bool, default=False
         Whether to start from the parameters of the last fit where they have the same shape. Where
         that fit had fewer components, a second run starts from those, completed with components of
@@ -207,7 +206,7 @@ class NoisyICA(
         algorithm: str | Algorithm = "saem",
         sampler: str = "gibbs",
         mean: str = "free",
-        noise: str = "isotropic",
+        noise: str = "auto",
         mixing_prior: Any = "normal",
         init: Any = "auto",
         n_init: int | str = "auto",

@@ -7,7 +7,7 @@ import pytest
 
 from noisyica import laws, priors
 from noisyica._jax.arrays import cast
-from noisyica.engine.expansion import location_step, newton_rotation, no_move
+from noisyica.engine.expansion import LONGEST_TURN, location_step, newton_rotation, no_move
 from noisyica.priors import Expansion
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -143,6 +143,24 @@ def test_a_rotation_is_damped_and_bounded():
         off = np.asarray(W)[~np.eye(P, dtype=bool)]
         assert np.abs(off).max() <= 0.3
         assert np.exp(-0.25) <= np.diag(W).min() <= np.diag(W).max() <= np.exp(0.25)
+
+
+def test_many_components_that_depend_on_each_other_do_not_overshoot():
+    """All pairs turn at once, each as if it were alone: together they would go much too far."""
+    p, n = 100, 3000
+    rng = np.random.default_rng(0)
+    beta = np.sqrt(0.5) * (rng.laplace(size=(p, n)) + rng.laplace(size=n))
+    prior = priors.BernoulliGaussian(0.5)  # its rotations follow the score of a Laplace law
+    for _ in range(10):
+        squares = jnp.square(beta).mean(1)
+        averaged = averages(prior, beta)
+        W = newton_rotation(averaged, jnp.zeros((p, p)), squares, FULL, LARGEST_ROTATION)
+        turn = np.asarray(W) * (1 - np.eye(p))
+        assert np.linalg.norm(turn, 2) <= LONGEST_TURN
+        beta = np.asarray(W) @ beta
+    variances = np.linalg.eigvalsh(np.corrcoef(beta))
+    # of 50; independent ones have (1 + sqrt(p / n))^2, and little more
+    assert variances[-1] < 1.1 * (1 + np.sqrt(p / n)) ** 2
 
 
 def test_components_without_rows_stay_as_they_are():

@@ -69,7 +69,7 @@ def test_share_of_few_wide_rows_is_the_true_one():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(600, 6))
     X, beta = Model(A, None, 8.0, "bg").sample(60, random_state=1)
-    ica = NoisyICA(6, max_iter=200, tol=0, random_state=0, verbose=False).fit(X)
+    ica = NoisyICA(6, noise="isotropic", max_iter=200, tol=0, random_state=0, verbose=False).fit(X)
     truth = (beta @ A.T).var(0).sum() / X.var(0).sum()
     share = ica.explained_variance_ratio_.sum()
     noise = 600 * ica.noise_variance_ / X.var(0).sum()
@@ -82,7 +82,9 @@ def test_share_of_few_wide_rows_is_the_true_one():
 def test_shares_and_noise_are_the_whole(prior):
     """Even after two iterations, and with more components than columns."""
     X = np.random.default_rng(0).normal(size=(40, 5)) @ np.diag([9.0, 3.0, 1.0, 1.0, 1.0])
-    ica = NoisyICA(8, prior=prior, max_iter=2, tol=0, random_state=0, verbose=False).fit(X)
+    ica = NoisyICA(
+        8, prior=prior, noise="isotropic", max_iter=2, tol=0, random_state=0, verbose=False
+    ).fit(X)
     ratio, noise = ica.explained_variance_ratio_, 5 * ica.noise_variance_
     total = ica.explained_variance_.sum() / ratio.sum()
     assert (ratio >= 0).all()

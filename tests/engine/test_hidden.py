@@ -90,7 +90,9 @@ def test_no_runaway_and_no_bias():
         X, _ = Model(A, noise_variance=2.25, prior=priors.BernoulliGaussian(0.8)).sample(
             30, random_state=seed
         )
-        ica = NoisyICA(2, n_init=1, tol=0, random_state=seed, verbose=False).fit(X)
+        ica = NoisyICA(2, noise="isotropic", n_init=1, tol=0, random_state=seed, verbose=False).fit(
+            X
+        )
         mixing = ica.mixing_ if matched_order(A, ica.mixing_) else ica.mixing_[:, ::-1]
         errors.append(
             sum(
@@ -162,7 +164,13 @@ def test_more_components_than_dimensions(init):
         1000, random_state=0
     )
     ica = NoisyICA(
-        40, init=A if init == "truth" else init, n_init=1, tol=0, max_iter=600, random_state=0
+        40,
+        noise="isotropic",
+        init=A if init == "truth" else init,
+        n_init=1,
+        tol=0,
+        max_iter=600,
+        random_state=0,
     ).fit(X)
     assert (
         matched_cosine(A, ica.mixing_) > 0.955
@@ -180,7 +188,7 @@ def test_diagonal_noise():
     assert ica.noise_variance_.shape == (30,)
     # each variance from 1,500 numbers: a standard error of 3.7 %
     np.testing.assert_allclose(ica.noise_variance_, noise, rtol=4.5 * np.sqrt(2 / 1500), atol=0.01)
-    isotropic = NoisyICA(3, prior="bg", tol=0, random_state=0).fit(X)
+    isotropic = NoisyICA(3, noise="isotropic", prior="bg", tol=0, random_state=0).fit(X)
     assert (
         ica.model_.log_likelihood(X[:100]).mean()
         > isotropic.model_.log_likelihood(X[:100]).mean() + 1
@@ -197,7 +205,9 @@ def test_missing_values():
     rng = np.random.default_rng(3)
     holes = rng.uniform(size=X.shape) < 0.2
     Y = np.where(holes, np.nan, X)
-    whole, ica = (NoisyICA(4, tol=0, random_state=0).fit(rows) for rows in (X, Y))
+    whole, ica = (
+        NoisyICA(4, noise="isotropic", tol=0, random_state=0).fit(rows) for rows in (X, Y)
+    )
     assert (
         matched_cosine(model.mixing, ica.mixing_)
         > matched_cosine(model.mixing, whole.mixing_) - 0.02

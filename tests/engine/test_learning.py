@@ -16,7 +16,7 @@ NAMES = [name for name in TRUE_PRIORS if name != "adaptive"]
 @pytest.mark.parametrize("name", some_slow(NAMES, "eg", "ebg", "et", "te", "teoff"))
 def test_recovers_what_was_simulated(name):
     model, X = simulate(name)
-    ica = NoisyICA(4, prior=name, tol=0, random_state=0).fit(X)
+    ica = NoisyICA(4, noise="isotropic", prior=name, tol=0, random_state=0).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.97
     assert ica.noise_variance_ == pytest.approx(0.09, rel=0.1)
     for parameter, true in model.prior.parameters.items():
@@ -78,7 +78,9 @@ def test_the_start_does_not_matter(name, mixing_prior):
 
 def test_a_start_of_ones_own():
     model, X = simulate("bg", seed=3)
-    ica = NoisyICA(4, init=model.mixing, tol=0, max_iter=200, random_state=0).fit(X)
+    ica = NoisyICA(
+        4, noise="isotropic", init=model.mixing, tol=0, max_iter=200, random_state=0
+    ).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.99
 
 
@@ -90,6 +92,7 @@ def test_algorithms_agree(algorithm, sampler):
     mixing_prior = "normal" if sampler == "gibbs" else None
     ica = NoisyICA(
         2,
+        noise="isotropic",
         algorithm=algorithm,
         sampler=sampler,
         mixing_prior=mixing_prior,
@@ -111,7 +114,7 @@ def test_composed_prior_is_learnt():
     """
     model, X = simulate("et", n=800, d=20, p=3)
     law = laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5))
-    ica = NoisyICA(3, prior=law, tol=0, max_iter=300, random_state=0).fit(X)
+    ica = NoisyICA(3, noise="isotropic", prior=law, tol=0, max_iter=300, random_state=0).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.98
     assert float(ica.prior_.parameters["weights"][1]) == pytest.approx(0.4, rel=0.1)
     model, X = simulate("log", n=100, d=6, p=2)
@@ -125,11 +128,11 @@ def test_more_components_than_columns_are_found():
     A = np.random.default_rng(0).normal(size=(6, 9))
     truth = Model(A, noise_variance=0.01, prior=priors.BernoulliGaussian(0.1))
     X, new = truth.sample(1200, random_state=0)[0], truth.sample(200, random_state=1)[0]
-    ica = NoisyICA(9, n_init=1, tol=0, max_iter=300, random_state=0).fit(X)
+    ica = NoisyICA(9, noise="isotropic", n_init=1, tol=0, max_iter=300, random_state=0).fit(X)
     # random starts may miss one component: over three sets of data 0.9997, 0.9998 and 0.979
     assert matched_cosine(A, ica.mixing_) > 0.97
     assert ica.noise_variance_ == pytest.approx(0.01, rel=0.15)
-    fewer = NoisyICA(6, tol=0, max_iter=300, random_state=0).fit(X)
+    fewer = NoisyICA(6, noise="isotropic", tol=0, max_iter=300, random_state=0).fit(X)
     of_truth = truth.log_likelihood(new).mean()
     assert fewer.score(new) + 0.5 < of_truth - 0.3 < ica.score(new)
     beta = ica.transform(new)
@@ -139,7 +142,7 @@ def test_more_components_than_columns_are_found():
 
 def test_explained_variance_is_sorted_and_adds_up():
     model, X = simulate("bg")
-    ica = NoisyICA(4, tol=0, max_iter=300, random_state=0).fit(X)
+    ica = NoisyICA(4, noise="isotropic", tol=0, max_iter=300, random_state=0).fit(X)
     assert (np.diff(ica.explained_variance_) <= 0).all()
     total = X.var(0).sum()
     explained = ica.explained_variance_ratio_.sum() + 48 * ica.noise_variance_ / total
@@ -173,7 +176,7 @@ def test_callback_sees_models_and_may_stop():
         seen.append((iteration, model.noise_variance))
         return iteration >= 200
 
-    ica = NoisyICA(2, tol=0, random_state=0, callback=callback).fit(X)
+    ica = NoisyICA(2, noise="isotropic", tol=0, random_state=0, callback=callback).fit(X)
     looks = [iteration for iteration, _ in seen]
     assert looks == sorted(set(looks))
     assert looks[-2] < 200 <= looks[-1] == ica.n_iter_  # it ends with the first look after 200
@@ -186,7 +189,9 @@ def test_low_noise_does_not_cancel():
     Its sums are centred and in float64.
     """
     model, X = simulate("lap", n=1000, d=30, p=2, sigma=3e-3, seed=6)
-    ica = NoisyICA(2, prior="lap", tol=0, max_iter=300, dtype="float64", random_state=0).fit(X)
+    ica = NoisyICA(
+        2, noise="isotropic", prior="lap", tol=0, max_iter=300, dtype="float64", random_state=0
+    ).fit(X)
     assert ica.noise_variance_ == pytest.approx(9e-6, rel=0.1)
 
 

@@ -50,9 +50,14 @@ def test_unequal_columns_have_variances_of_their_own():
     assert ica.score(X) > equal.score(X) + 1
 
 
-def test_no_column_is_taken_over():
-    """A column that is a component by itself keeps some noise, and a warning says so."""
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_no_column_is_taken_over(unit):
+    """A column that is a component by itself keeps some noise, and a warning says so.
+
+    In the unit of that column the noise of the others may be as low as that of columns without any.
+    """
     X = heywood()
+    X[:, 2] *= unit
     with pytest.warns(
         UserWarning, match=r"1 of 6 columns \(2\) ran to zero, and was held at 0.001"
     ):
@@ -73,6 +78,29 @@ def test_columns_with_hardly_any_noise_have_no_floor():
     assert (ica.noise_variance_ / X.var(0)).max() < 1e-3
     np.testing.assert_allclose(ica.noise_variance_, sigma**2, rtol=0.3)
     assert matched_cosine(ica.mixing_, true_model.mixing) > 0.98
+
+
+def strokes(n, side, seed=0):
+    """Return pictures of two pen strokes each: most pixels of most rows are -1, or nearly."""
+    rng = np.random.default_rng(seed)
+    axis, along = np.linspace(-1, 1, side), np.linspace(0, 1, 8)[:, None, None, None]
+    pixels = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 1, 1, 1, 2)
+    begin, end = rng.normal(0, 0.35, size=(2, n, 2, 2))
+    distance = np.square(pixels - begin - (end - begin) * along).sum(-1).min((1, 3))
+    return 2 * np.exp(-distance / (2 * 0.12**2)).T - 1
+
+
+@pytest.mark.parametrize("noise", ["student", "auto"])
+def test_many_components_of_columns_that_are_nearly_constant(noise):
+    """Coefficients of many components that hardly differ used to grow without end."""
+    X = strokes(300, 10)
+    assert np.median(np.abs(X + 1)) < 0.01
+    settings = {"noise": noise, "init": "fastica", "max_iter": 100, "tol": 0, "n_init": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # columns at their floor
+        ica = NoisyICA(80, random_state=0, verbose=False, **settings).fit(X)
+    # coefficients are of the order of one: no component is longer than a row
+    assert ica.history_["column_norms"].max() < np.linalg.norm(X, axis=1).max()
 
 
 def test_independent_columns_have_one_component():

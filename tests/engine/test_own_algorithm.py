@@ -20,7 +20,7 @@ def test_it_is_one_short_file():
 @pytest.mark.parametrize("algorithm", ["tempered-saem", TemperedSaem(heat=10.0, until=30)])
 def test_it_ends_where_saem_ends(algorithm):
     model, X = simulate("bg", n=500, d=12, p=3)
-    settings = {"prior": "bg", "max_iter": 300, "random_state": 0}
+    settings = {"prior": "bg", "noise": "isotropic", "max_iter": 300, "random_state": 0}
     plain, tempered = (
         NoisyICA(3, algorithm=a, tol=0, **settings).fit(X) for a in ("saem", algorithm)
     )

@@ -104,7 +104,7 @@ def test_the_gain_is_that_over_normal_coefficients(monkeypatch, mean):
 
     monkeypatch.setattr("noisyica.estimator.reliability", note)
     _, X = simulate("bg", n=200, d=6, p=2, sigma=0.5)
-    ica = NoisyICA(2, mean=mean, max_iter=201, tol=0, random_state=0).fit(X)
+    ica = NoisyICA(2, mean=mean, noise="isotropic", max_iter=201, tol=0, random_state=0).fit(X)
     A, prior = ica.mixing_, ica.prior_
     covariance = prior.variance() * A @ A.T + ica.noise_variance_ * np.eye(6)
     normal = multivariate_normal(ica.mean_ + A.sum(1) * prior.mean(), covariance)
@@ -127,7 +127,7 @@ def test_the_gain_of_some_rows_has_an_error(monkeypatch):
 
     monkeypatch.setattr("noisyica.estimator.reliability", note)
     _, X = simulate("bg", n=512, d=6, p=2, sigma=0.5)
-    ica = NoisyICA(2, max_iter=201, tol=0, random_state=0).fit(X)
+    ica = NoisyICA(2, noise="isotropic", max_iter=201, tol=0, random_state=0).fit(X)
     A, plain = ica.mixing_ * np.sqrt(ica.prior_.variance()), priors.Independent(laws.Normal())
     normal = Model(A, ica.mean_, ica.noise_variance_, plain)
     spread = (ica.score_samples(X) - normal.log_likelihood(X)).std()

@@ -92,7 +92,14 @@ def test_fam_em(name, monkeypatch):
     rough = model.mixing + 0.5 * np.random.default_rng(1).normal(size=model.mixing.shape)
     assert matched_cosine(model.mixing, rough) < 0.94
     ica = NoisyICA(
-        2, prior=name, algorithm="fam-em", init=rough, tol=0, max_iter=60, random_state=0
+        2,
+        noise="isotropic",
+        prior=name,
+        algorithm="fam-em",
+        init=rough,
+        tol=0,
+        max_iter=60,
+        random_state=0,
     ).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.97
     # biased low: p of d dimensions of the noise are taken for coefficients
@@ -188,7 +195,8 @@ def test_what_is_recorded_of_draws_is_that_of_the_components_the_prior_and_the_n
     for hidden in ("normal", None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("noisyica.estimator.Watch", Kept)
-            NoisyICA(2, mixing_prior=hidden, burn_in=1.0, max_iter=60, tol=0, random_state=0).fit(X)
+            settings = {"noise": "isotropic", "burn_in": 1.0, "max_iter": 60, "tol": 0}
+            NoisyICA(2, mixing_prior=hidden, random_state=0, **settings).fit(X)
         run = seen[-1]
         components, prior, noise = drift_groups(run)
         assert components.shape == (60, 2 + 4 * 2)
@@ -229,8 +237,10 @@ def test_weights_count_rows():
     model, X = simulate("bg", n=600, d=12, p=2, sigma=0.5)
     weight = np.repeat([0.0, 1.0, 2.0], 200)
     X[:200] = 1e3  # which nobody must see
-    weighted = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(X, sample_weight=weight)
-    repeated = NoisyICA(2, tol=0, max_iter=300, random_state=0).fit(
+    weighted = NoisyICA(2, noise="isotropic", tol=0, max_iter=300, random_state=0).fit(
+        X, sample_weight=weight
+    )
+    repeated = NoisyICA(2, noise="isotropic", tol=0, max_iter=300, random_state=0).fit(
         np.repeat(X, weight.astype(int), axis=0)
     )
     assert weighted.noise_variance_ == pytest.approx(repeated.noise_variance_, rel=0.01)

@@ -20,7 +20,7 @@ from noisyica.posterior import student
 from noisyica.posterior.parameters import Parameters, channel
 from noisyica.posterior.student import RowWeights, draw_weights, solve_dof
 from tests.blocks import block_of
-from tests.engine.steps import constants_of, plan_of
+from tests.engine.steps import begun, broadcast, constants_of, parameters_of, plan_of, rows_of
 from tests.own_prior import BusyRows
 
 # ------------------------------------------------------------------------------------ the weights
@@ -229,6 +229,21 @@ def test_statistics_move_with_the_coefficients(weighted):
     moved = shift(rotate(statistics, jnp.asarray(W)), jnp.asarray(delta))
     for name in ("x", "xx", "b", "bb", "xb"):
         np.testing.assert_allclose(getattr(moved, name), getattr(there, name), rtol=1e-10)
+
+
+@pytest.mark.usefixtures("double")
+def test_moves_count_rows_as_often_as_they_are_there():
+    """The prior's scores, which moves follow, know nothing of weights: nor must the squares."""
+    plan, parameters = plan_of(student=True), parameters_of("bg")
+    X = rows_of(parameters)
+    X[::4] *= 10  # with large coefficients, and little weight
+    dof = jnp.asarray(5.0)
+    blocks, run = begun(parameters._replace(dof=dof), X, plan, constants_of())
+    block, chain = jax.tree.map(lambda leaf: leaf[0], (blocks, run.chains))
+    after, totals = plan.algorithm.expectation(plan, broadcast(run.state), block, chain)
+    squares = np.square(after.latent) @ np.asarray(block.weight)
+    np.testing.assert_allclose(totals.expansion.squares, squares)
+    assert (squares > 1.5 * np.diag(totals.statistics.bb)).all()
 
 
 @pytest.mark.usefixtures("double")

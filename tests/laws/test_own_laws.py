@@ -175,8 +175,8 @@ def X(model):
 
 def estimator(**settings):
     # a law that leans from the start tells the signs of the components
-    options = {"prior": SkewSecant(0.3), "mean": "zero", "max_iter": 80, "random_state": 0}
-    return NoisyICA(2, verbose=False, **(options | settings))
+    options = {"prior": SkewSecant(0.3), "mean": "zero", "noise": "isotropic", "max_iter": 80}
+    return NoisyICA(2, random_state=0, verbose=False, **(options | settings))
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_recovers_the_law_that_was_simulated():
     freedom, and above 28 once in ten thousand times.
     """
     model, X = simulate("adaptive")
-    ica = NoisyICA(4, prior="adaptive", n_init=1, tol=0, random_state=0).fit(X)
+    ica = NoisyICA(4, noise="isotropic", prior="adaptive", n_init=1, tol=0, random_state=0).fit(X)
     assert matched_cosine(model.mixing, ica.mixing_) > 0.97
     assert ica.noise_variance_ == pytest.approx(0.09, rel=0.1)
     t = np.linspace(1e-3, 40, 40_000)

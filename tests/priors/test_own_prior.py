@@ -26,7 +26,9 @@ def rows():
 
 @pytest.fixture(scope="module")
 def fitted(rows):
-    return NoisyICA(5, prior=BusyRows(), max_iter=300, tol=0, random_state=0).fit(rows[1])
+    return NoisyICA(
+        5, noise="isotropic", prior=BusyRows(), max_iter=300, tol=0, random_state=0
+    ).fit(rows[1])
 
 
 def test_it_is_written_with_the_core_alone_in_at_most_sixty_lines():

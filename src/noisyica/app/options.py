@@ -149,7 +149,7 @@ class Learning:
     algorithm: Annotated[str, learning("saem, mcem, em, fam-em or sem.")] = "saem"
     sampler: Annotated[str, learning("gibbs or metropolis.")] = "gibbs"
     mean: Annotated[str, learning(MEANS)] = "free"
-    noise: Annotated[str, learning("isotropic, diagonal, student or auto.")] = "isotropic"
+    noise: Annotated[str, learning("auto, isotropic, diagonal or student.")] = "auto"
     mixing_prior: Annotated[str, learning(MIXING)] = "normal"
     init: Annotated[str, learning("auto, pca, fastica, varimax or random.")] = "auto"
     n_init: Annotated[

@@ -38,12 +38,28 @@ Array = jax.Array
 LEAST_STEP = 0.2
 """The minimum share of parameter expansion's step that is taken where A is hidden."""
 
+LONGEST_TURN = 0.5
+"""The maximum norm of a step off the diagonal.
+
+Each pair of components is turned as if there were no others. Where the coefficients of p components
+have a common correlation, the steps of all pairs add up to p times what is needed: without a bound
+they would overshoot, and the more so the next time. With this one the move stays far from singular,
+and takes the greatest variance of any combination of them to a quarter at most.
+"""
+
 
 class Move(NamedTuple):
     """A move of the coefficients, beta -> W beta + shift."""
 
     W: Array  # (p, p)  R^-1 of the text above
     shift: Array  # (p,)
+
+
+class MoveSums(NamedTuple):
+    """Sums over rows that decide on a move, each row counting as often as it is there."""
+
+    prior: Any  # the prior's own (:class:`noisyica.priors.Expansion`, or what it is made of)
+    squares: Array | None  # (p,)  beta^2; None where those of the statistics are the same
 
 
 def no_move(p: int) -> Move:
@@ -88,7 +104,18 @@ def newton_rotation(
     curvature = curvature + jnp.maximum(0.1 - low, 0.0)
     gradient = (H - pull) * off_diagonal
     newton = -(curvature.T * gradient - gradient.T) / (curvature * curvature.T - 1)
-    return jnp.diag(scale) + rotation * jnp.clip(newton, -0.3, 0.3) * off_diagonal
+    return jnp.diag(scale) + _bounded(rotation * jnp.clip(newton, -0.3, 0.3) * off_diagonal)
+
+
+def _bounded(turn: Array) -> Array:
+    """Return a step off the diagonal, made shorter where its norm exceeds ``LONGEST_TURN``.
+
+    The Schatten norm of order 8 is at least the spectral norm, and hardly more.
+    """
+    size = jnp.abs(turn).max() + 1e-300
+    square = (turn / size).T @ (turn / size)
+    norm = size * jnp.square(square @ square).sum() ** 0.125
+    return turn * jnp.minimum(1.0, LONGEST_TURN / (norm + 1e-300))
 
 
 def location_step(expansion: Expansion, step: Array) -> Array:

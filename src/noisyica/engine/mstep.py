@@ -17,7 +17,7 @@ from noisyica.priors import Prior
 Array = jax.Array
 
 BESIDE_OTHERS = 0.03
-"""The minimum noise variance of a column in units of the others' that is no Heywood case."""
+"""The minimum share of noise in a column, in units of the others', that is no Heywood case."""
 LEAST_OF_ALL = 1e-4
 """How far below its usual floor the noise of a column may be where that of all others is, too."""
 
@@ -70,7 +70,9 @@ def left_of_columns(statistics: Statistics, A: Array, prior: Prior, free_mean: b
 def least_beside_others(sigma2: ArrayLike, floor: ArrayLike) -> Array:
     """Return the minimum noise variance of each column, where these have a common law.
 
-    It is ``floor``, or less where the noise is as low in the other columns: then there is hardly
-    any noise, and no component has taken a single column over.
+    It is ``floor``, or less where the noise of the other columns is as low, each in units of its
+    own floor: then there is hardly any noise, and no component has taken a single column over.
     """
-    return jnp.minimum(floor, BESIDE_OTHERS * jnp.exp(jnp.log(sigma2).mean()))
+    floor = jnp.asarray(floor)
+    in_floors = jnp.exp(jnp.log(sigma2 / floor).mean())
+    return floor * jnp.minimum(1.0, BESIDE_OTHERS * in_floors)

@@ -18,7 +18,7 @@ from noisyica.rows import starts
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sampler": algorithms.SAMPLERS,
     "mean": ("free", "zero", "shift", "offset"),
-    "noise": ("isotropic", "diagonal", "student", "auto"),
+    "noise": ("auto", "isotropic", "diagonal", "student"),
     "dtype": ("float32", "float64"),
     "transform_algorithm": ("mean", "map"),
 }

@@ -14,6 +14,7 @@ from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import key_of
 from noisyica.engine import algorithms, mixing
+from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.growth import Stage
 from noisyica.engine.holding import burn_in_of, hold, stages
 from noisyica.engine.runs import begin
@@ -197,9 +198,11 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     key = key_of(int(rng.randint(2**31 - 1)))
     further = rows.scaled_by_others  # learning has begun with other rows: no start is needed
     all_rows = None if further else _all_rows(rows)
-    found = _dimension(settings, rows, summary, all_rows)
+    algorithm = algorithms.get(settings.algorithm, settings.sampler, number_of_draws(settings))
+    noise = _noise(settings, algorithm, prior)
+    found = _dimension(settings, noise, rows, summary, all_rows)
     p = found.p
-    plan = _plan(settings, free_mean, prior, fewer=p < rows.d)
+    plan = _plan(settings, algorithm, noise, free_mean, fewer=p < rows.d)
     rows = _in_basis(settings, plan, rows, prior.has_offset, summary.missing)
     if all_rows is not None:
         all_rows = rows.to_basis(all_rows)
@@ -252,44 +255,53 @@ def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Sum
     return prior
 
 
-def _plan(settings: Settings, free_mean: bool, prior: Prior, fewer: bool) -> Plan:
-    """Return the algorithm and the kind of model that the settings stand for.
+class _Noise(NamedTuple):
+    """What may differ in the noise, and whether it does so only as far as the rows tell it."""
 
-    ``fewer`` says whether there are fewer components than columns.
+    of_columns: bool
+    of_rows: bool
+    automatic: bool
+
+
+def _noise(settings: Settings, algorithm: Algorithm, prior: Prior) -> _Noise:
+    """Return the kind of noise that the settings stand for. "auto" has what is possible.
+
+    Algorithms that draw nothing have no weights of rows, nor have priors that do not know them.
+    Coefficients at their mode leave nothing by which the noise of a column could be told, and in
+    the basis of smooth components there are no columns of X.
     """
-    draws = number_of_draws(settings)
-    algorithm = algorithms.get(settings.algorithm, settings.sampler, draws)
     if settings.noise == "student" and not algorithm.stochastic:
         raise ValueError(
             f"algorithm={algorithm.name!r} does not know noise='student': it draws nothing, and "
             "would have to integrate the rows' weights out. Take algorithm='saem' (or 'mcem', "
             "'sem'), or noise='isotropic'."
         )
-    # "auto" does what is possible: as many components as columns, or coefficients at their mode,
-    # leave nothing by which the noise of a column could be told
-    own_noise, weights = _own_noise(settings), algorithm.stochastic and ROW_WEIGHTS.of(prior)
-    if settings.noise == "auto":
-        own_noise = own_noise and fewer and not algorithm.at_mode
+    if settings.noise != "auto":
+        return _Noise(settings.noise == "diagonal", settings.noise == "student", False)
+    smooth = isinstance(settings.mixing_prior, Smooth)
+    weights = algorithm.stochastic and ROW_WEIGHTS.of(prior)
+    return _Noise(not smooth and not algorithm.at_mode, weights, True)
+
+
+def _plan(
+    settings: Settings, algorithm: Algorithm, noise: _Noise, free_mean: bool, fewer: bool
+) -> Plan:
+    """Return the kind of model that the settings stand for, and how it is learnt.
+
+    ``fewer`` says whether there are fewer components than columns: where there are not, nothing is
+    left by which "auto" noise of a column could be told.
+    """
     return Plan(
         algorithm=algorithm,
         free_mean=free_mean,
         # algorithms that draw no coefficients do not draw A, either: they are maximum likelihood
         mixing=mixing.get(settings.mixing_prior) if algorithm.stochastic else None,
-        diagonal=own_noise,
-        automatic_noise=settings.noise == "auto",
-        student=settings.noise == "student" or (settings.noise == "auto" and weights),
+        diagonal=noise.of_columns and (fewer or not noise.automatic),
+        automatic_noise=noise.automatic,
+        student=noise.of_rows,
         truncate=bool(settings.boundaries),
         dtype=settings.dtype,
     )
-
-
-def _own_noise(settings: Settings) -> bool:
-    """Return whether columns may have noise variances of their own.
-
-    In the basis of smooth components there are no columns of X, so that "auto" has one variance.
-    """
-    smooth = isinstance(settings.mixing_prior, Smooth)
-    return settings.noise == "diagonal" or (settings.noise == "auto" and not smooth)
 
 
 def _in_basis(settings: Settings, plan: Plan, rows: Rows, offset: bool, missing: bool) -> Rows:
@@ -353,10 +365,13 @@ def _sample(
 
 
 def _dimension(
-    settings: Settings, rows: Rows, summary: Summary, all_rows: np.ndarray | None
+    settings: Settings,
+    noise: _Noise,
+    rows: Rows,
+    summary: Summary,
+    all_rows: np.ndarray | None,
 ) -> Dimension:
     """Return the number of components to learn: as set, or the number of variances above noise."""
     if settings.n_components != "auto":
         return Dimension(int(settings.n_components))
-    outlying = settings.noise in ("student", "auto")
-    return dimension(rows, all_rows, summary.missing, _own_noise(settings), outlying)
+    return dimension(rows, all_rows, summary.missing, noise.of_columns, noise.of_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import itertools
@@ -23,7 +24,7 @@ Array = jax.Array
 WeightedType = TypeVar("WeightedType", bound="Weighted")
 
 
-class Weighted(Law):
+class Weighted(Law, abc.ABC):
     """A law that mixes others by its ``weights``: what follows from that for all such laws.
 
     The weights of several components have an axis more, which is the first one where the laws are
@@ -32,9 +33,9 @@ class Weighted(Law):
 
     weights: Any
 
+    @abc.abstractmethod
     def _mixed(self) -> tuple[Law, ...]:
         """The laws that are mixed."""
-        raise NotImplementedError
 
     def _check_weights(self) -> None:
         """Raise an error unless there are as many weights as laws."""

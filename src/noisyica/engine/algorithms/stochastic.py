@@ -12,7 +12,14 @@ from jax import lax
 
 from noisyica._jax.arrays import cast, zeros_like_shapes
 from noisyica.engine.algorithms.base import Algorithm
-from noisyica.engine.expansion import LEAST_STEP, Move, location_step, newton_rotation, no_move
+from noisyica.engine.expansion import (
+    LEAST_STEP,
+    Move,
+    MoveSums,
+    location_step,
+    newton_rotation,
+    no_move,
+)
 from noisyica.engine.state import (
     IMPUTATION,
     SWEEPS,
@@ -70,7 +77,8 @@ class StochasticEM(Algorithm):
         statistics = collect(prior, latent, rows, own)
         totals = Totals(block.weight.sum(dtype=float), statistics)
         if EXPANSION.of(prior):
-            totals = totals._replace(expansion=self._expansion(prior, sent, latent, block))
+            sums = self._expansion(prior, sent, latent, block, own is not None)
+            totals = totals._replace(expansion=sums)
         return chain._replace(latent=latent), totals
 
     @staticmethod
@@ -85,15 +93,19 @@ class StochasticEM(Algorithm):
         keys, count = sent.row_keys(block, WEIGHTS, sweep), observed_entries(block)
         return draw_weights(keys, parameters.dof, count, q, seen.weight)
 
-    def _expansion(self, prior: Any, sent: Broadcast, latent: Any, block: Block) -> Any:
+    def _expansion(
+        self, prior: Any, sent: Broadcast, latent: Any, block: Block, student: bool
+    ) -> MoveSums:
         """Return the sums that the move needs, or zeros in iterations without a move.
 
         Every other iteration has a move: it is damped in any case, and its sums cost as much as the
         products with x.
         """
 
-        def sums() -> Any:
-            return cast(prior.expansion(latent, block.weight), float)
+        def sums() -> MoveSums:
+            # the statistics have squares, too: but weighted by the rows' w, if these have any
+            squares = jnp.square(prior.coefficients(latent)) @ block.weight if student else None
+            return cast(MoveSums(prior.expansion(latent, block.weight), squares), float)
 
         nothing = cast(zeros_like_shapes(jax.eval_shape(sums)), float)
         return lax.cond(self.moves(sent.t), sums, lambda: nothing)
@@ -112,7 +124,9 @@ class StochasticEM(Algorithm):
         prior = parameters.prior
         if expansion is None:
             return no_move(p)
-        expansion = prior.expansion_from_sums(expansion)
+        squares = expansion.squares
+        squares = jnp.diag(statistics.bb) if squares is None else squares
+        expansion = prior.expansion_from_sums(expansion.prior)
         shift = location_step(expansion, step) if self.shifts(plan, prior) else jnp.zeros(p)
         pull, curvature, smooth = jnp.zeros((p, p)), jnp.zeros((p, p)), prior.smooth
         if plan.mixing is not None:
@@ -129,9 +143,6 @@ class StochasticEM(Algorithm):
             rotation = constants.schedule.coarse_rotation(state.t)
             if plan.mixing is None or plan.mixing.smooth:
                 rotation = jnp.maximum(rotation, prior.rotation_trust * jnp.minimum(step, 0.4))
-        squares = jnp.diag(statistics.bb)
-        if statistics.weights is not None:
-            squares = squares / statistics.weights.total
         W = newton_rotation(expansion, pull, squares, step, rotation, curvature)
         if prior.single_scale:  # signs cannot turn: all coefficients of a row move with its scale
             W = jnp.diag(W).mean() * jnp.eye(p)
