@@ -243,8 +243,7 @@ class NoisyICA(
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
-        self.boundaries = boundaries
-        self.grow = grow
+        self.boundaries, self.grow = boundaries, grow
         self.warm_start = warm_start
         self.transform_algorithm = transform_algorithm
         self.device = device
@@ -312,7 +311,7 @@ class NoisyICA(
                 watch.begin([task.begun(0, start) for start in starts])
             task = task._replace(sample=None)  # the starts are made: free its memory
             if not watch.at_rest():  # a checkpoint may hold a fit that has ended
-                for runs in learn(task.stages, watch.runs, task.key, plan, self.max_iter):
+                for runs in learn(task.stages, watch.current, task.key, plan, self.max_iter):
                     if watch.take_note(runs):
                         break
         best = self._keep(task, watch)

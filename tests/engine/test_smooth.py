@@ -8,7 +8,7 @@ from scipy import optimize
 from sklearn.base import clone
 
 from noisyica import Model, NoisyICA, Smooth, priors
-from noisyica.engine.loop import learn
+from noisyica.engine.loop import learn_stage
 from noisyica.engine.mixing.smooth import Seen, SmoothColumns, first_spectra, learn_spectra
 from noisyica.engine.runs import begin
 from noisyica.engine.task import prepare
@@ -104,7 +104,7 @@ def test_a_dead_column_is_no_reason_to_prefer_a_run():
         begun[:, kept:] = 1e-6
         start = task.zeros._replace(A=task.rows.to_basis(begun.T).T, sigma2=np.array(0.1))
         runs = [begin(task.stages[0].sweeper, start, task.plan, task.constants)]
-        *_, runs = learn(task.stages, runs, task.key, task.plan, 40)
+        *_, runs = learn_stage(task.stages[0], runs, task.key, task.plan, 40)
         state = runs[0].state
         if kept == 2:  # as a run that lost a component
             off = state.statistics.mixing.mean.at[:, 2].set(0.0)

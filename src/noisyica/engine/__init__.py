@@ -14,7 +14,12 @@ parameters.
 ``mixing``        priors of a hidden mixing matrix: its draw and its moments
 ``expansion``     parameter expansion: the move of the coefficients after each sweep
 ``algorithms``    the algorithms as values: saem, sem, mcem, em, fam-em
-``sweepers``      where the blocks of rows are held, and how they are swept
+``sweepers``      where the blocks of rows are held, and how they are swept: in memory
+``streamed``      rows that stay where they are, and are read in each sweep
+``cluster``       rows on the workers of a cluster
+``growth``        which rows take part in which iterations
+``holding``       the choice of sweepers and stages
+``stream``        rows that come block by block, of which only sums are kept
 ``loop``          the loop
 ``runs``          how runs begin, and how several are stacked to advance in one compiled call
 ``truncation``    truncation on random boundaries, which a convergence theorem asks for

@@ -8,6 +8,7 @@ The algorithm (:mod:`noisyica.engine.algorithms`) computes the sums and says how
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -214,23 +215,37 @@ advance_together = Compiled(_advance_together, ("plan", "length"))
 
 
 def learn(
-    stages: Sequence[Stage], begun: list[Run], key: Array, plan: Plan, max_iter: int
+    stages: Sequence[Stage], current: Callable[[], list[Run]], key: Array, plan: Plan, max_iter: int
 ) -> Iterator[list[Run]]:
-    """Iterate from where the runs stand until iteration ``max_iter``, all runs together.
+    """Iterate until iteration ``max_iter``, stage after stage; yield as :func:`learn_stage` does.
+
+    ``current`` returns where the runs stand: those that were yielded last, or begin.
+    """
+    ends = [stage.first for stage in stages[1:]] + [max_iter]
+
+    def remaining() -> Iterator[Iterator[list[Run]]]:
+        for i, (stage, end) in enumerate(zip(stages, ends, strict=True)):
+            begun = current()
+            done = int(begun[0].state.t)
+            if done >= end:
+                continue
+            if i > 0 and done == stage.first:
+                begun = [_joined(stage.sweeper, stages[i - 1].sweeper, plan, run) for run in begun]
+            yield learn_stage(stage, begun, key, plan, min(end, max_iter))
+
+    return itertools.chain.from_iterable(remaining())
+
+
+def learn_stage(
+    stage: Stage, begun: list[Run], key: Array, plan: Plan, end: int
+) -> Iterator[list[Run]]:
+    """Iterate from where the runs stand until iteration ``end``, all runs together.
 
     The runs are yielded after each chunk of iterations, which is about half a second of work. Only
     between two chunks is KeyboardInterrupt raised.
     """
-    ends = [stage.first for stage in stages[1:]] + [max_iter]
-    for i, (stage, end) in enumerate(zip(stages, ends, strict=True)):
-        if end <= (done := int(begun[0].state.t)):
-            continue
-        if i > 0 and done == stage.first:
-            begun = [_joined(stage.sweeper, stages[i - 1].sweeper, plan, run) for run in begun]
-        learn_stage = _learn_in_memory if stage.sweeper.in_memory else _learn_outside
-        for runs in learn_stage(stage, begun, key, plan, min(end, max_iter)):
-            begun = runs
-            yield runs
+    learn_where = _learn_in_memory if stage.sweeper.in_memory else _learn_outside
+    return learn_where(stage, begun, key, plan, end)
 
 
 def _joined(sweeper: Sweeper, before: Sweeper, plan: Plan, run: Run) -> Run:

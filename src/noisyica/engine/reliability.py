@@ -32,7 +32,7 @@ from scipy.optimize import linear_sum_assignment
 
 from noisyica.engine.convergence import similarity
 from noisyica.engine.growth import Stage
-from noisyica.engine.loop import learn
+from noisyica.engine.loop import learn_stage
 from noisyica.engine.runs import begin
 from noisyica.engine.starting import own_starts
 from noisyica.engine.state import Run, Schedule
@@ -171,8 +171,8 @@ def _learn_from(task: Task, rows: np.ndarray, A: np.ndarray, seed: int) -> np.nd
     starts = own_starts(task._replace(sample=fill(sample), rng=rng))
     start = max(starts, key=lambda start: similarity(A, [np.asarray(start.A)]).mean())
     begun = [begin(part, start, task.plan, constants)]
-    stages = [Stage(0, part, constants)]
-    *_, runs = learn(stages, begun, jax.random.key(seed), task.plan, ITERATIONS)
+    stage = Stage(0, part, constants)
+    *_, runs = learn_stage(stage, begun, jax.random.key(seed), task.plan, ITERATIONS)
     return np.asarray(runs[0].state.estimate.A)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from noisyica.engine.algorithms import Saem
 from noisyica.engine.convergence import similarity
 from noisyica.engine.growth import Stage
-from noisyica.engine.loop import learn
+from noisyica.engine.loop import learn_stage
 from noisyica.engine.runs import begin
 from noisyica.engine.state import Constants, Plan, Run, Schedule, State
 from noisyica.engine.sweepers import InMemory
@@ -53,7 +53,7 @@ def best_start(
     ends = []
     for start, own_key in zip(starts, jax.random.split(key, len(starts)), strict=True):
         begun = [begin(rows, start, plan, constants)]
-        *_, runs = learn([Stage(0, rows, constants)], begun, own_key, plan, SHORT_RUN)
+        *_, runs = learn_stage(Stage(0, rows, constants), begun, own_key, plan, SHORT_RUN)
         ends.append(runs[0].state)
     smooth = plan.mixing is None or plan.mixing.smooth
     return starts[_best(ends, score, lambda a, b: smooth and _same_components(a, b, SAME_WAY))]

@@ -18,7 +18,7 @@ from jax import lax
 
 from noisyica.engine.expansion import Move, no_move
 from noisyica.engine.growth import Stage
-from noisyica.engine.loop import learn
+from noisyica.engine.loop import learn_stage
 from noisyica.engine.state import Broadcast, Constants, Plan, Run, Totals
 from noisyica.engine.statistics import Statistics, rotate, shift
 from noisyica.engine.sweepers import InMemory
@@ -114,7 +114,7 @@ def next_block(task: Task, stream: Stream, kappa: float) -> Stream:
 
 def _learnt(task: Task, stage: Stage, run: Run, end: int) -> Run:
     """Return the run after iteration ``end``."""
-    *_, runs = learn([stage._replace(first=0)], [run], task.key, task.plan, end)
+    *_, runs = learn_stage(stage, [run], task.key, task.plan, end)
     return runs[0]
 
 

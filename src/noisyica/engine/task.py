@@ -204,8 +204,7 @@ def prepare(settings: Settings, rows: Rows) -> Task:
     p = found.p
     plan = _plan(settings, algorithm, noise, free_mean, fewer=p < rows.d)
     rows = _in_basis(settings, plan, rows, prior.has_offset, summary.missing)
-    if all_rows is not None:
-        all_rows = rows.to_basis(all_rows)
+    all_rows = None if all_rows is None else rows.to_basis(all_rows)
     share = rows.share
     resampled = None if share is None else rng.choice(rows.n, min(rows.n, starts.MAX_ROWS), p=share)
     scored = rng.choice(rows.n, min(rows.n, SCORED_ROWS), replace=share is not None, p=share)

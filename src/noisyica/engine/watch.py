@@ -57,6 +57,10 @@ class Watch:
         self.runs = runs
         self.monitors = monitors or [Monitor(burn_in, self._tol, window) for _ in runs]
 
+    def current(self) -> list[Run]:
+        """Return where the runs stand."""
+        return self.runs
+
     def at_rest(self) -> bool:
         """Return whether all runs have converged. Asking twice changes nothing."""
         looks = [
