@@ -96,7 +96,8 @@ def density(ica: NoisyICA, values: Any = None, figure: Any = None) -> Any:
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data
-    >>> ica = NoisyICA(3, prior="adaptive", max_iter=50, tol=0, random_state=0).fit(X)
+    >>> options = {"noise": "isotropic", "max_iter": 50, "tol": 0, "random_state": 0}
+    >>> ica = NoisyICA(3, prior="adaptive", **options).fit(X)
     >>> figure = plot.density(ica, X)
     """
     p = len(ica.components_)

@@ -54,7 +54,8 @@ def convergence(ica: NoisyICA, figure: Any = None) -> Any:
     --------
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
-    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(load_digits().data)
+    >>> options = {"noise": "isotropic", "max_iter": 50, "tol": 0, "random_state": 0}
+    >>> ica = NoisyICA(5, **options).fit(load_digits().data)
     >>> figure = plot.convergence(ica)
     """
     shown = [("noise variance", "noise_variance"), ("norms of the components", "column_norms")]
@@ -125,7 +126,8 @@ def activation(ica: NoisyICA, values: Any, axes: Axes | None = None) -> Axes:
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data
-    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
+    >>> options = {"noise": "isotropic", "max_iter": 50, "tol": 0, "random_state": 0}
+    >>> ica = NoisyICA(5, **options).fit(X)
     >>> axes = plot.activation(ica, X)
     """
     p = len(ica.components_)

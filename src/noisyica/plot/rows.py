@@ -82,7 +82,8 @@ def components(
     --------
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
-    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(load_digits().data)
+    >>> options = {"noise": "isotropic", "max_iter": 50, "tol": 0, "random_state": 0}
+    >>> ica = NoisyICA(5, **options).fit(load_digits().data)
     >>> figure = plot.components(ica, image_shape=(8, 8))
     """
     fitted = hasattr(ica, "components_")
@@ -151,7 +152,8 @@ def reconstruction(
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data
-    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
+    >>> options = {"noise": "isotropic", "max_iter": 50, "tol": 0, "random_state": 0}
+    >>> ica = NoisyICA(5, **options).fit(X)
     >>> figure = plot.reconstruction(ica, X, rows=[0, 7], image_shape=(8, 8))
     """
     p, d = ica.components_.shape
@@ -222,7 +224,8 @@ def overview(
     >>> from noisyica import NoisyICA, plot
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data
-    >>> ica = NoisyICA(5, max_iter=50, tol=0, random_state=0).fit(X)
+    >>> options = {"noise": "isotropic", "max_iter": 50, "tol": 0, "random_state": 0}
+    >>> ica = NoisyICA(5, **options).fit(X)
     >>> figure = plot.overview(ica, X, n_rows=2)
     """
     shown = np.arange(min(n_rows, len(X)))
