@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from noisyica._jax.device import on_device
 from noisyica.arguments import RandomState, result
 from noisyica.data import storage
+from noisyica.data.held import Blocks
 from noisyica.data.writing import component_names
 from noisyica.engine import algorithms, outcome, saving
 from noisyica.engine.findings import describe
@@ -162,6 +163,8 @@ class Fitted:
         Parameters
         ----------
         X : array (n, d)
+            The coefficients of a Dask array are one, too, to be computed where the rows are (unless
+            ``return_std`` or ``out`` are given).
         return_std : bool, default=False
             Whether to return the standard errors (n, p) of the computation, too. They are 0 where
             it is exact; a posterior mean may be an average over draws
@@ -170,6 +173,10 @@ class Fitted:
             Where the coefficients are written, and what is returned; it may be a memory map.
         """
         X, model, options = self._rows(X), self.model_, {"verbose": bool(self.verbose), "out": out}
+        if isinstance(X, Blocks) and not return_std and out is None:
+            method = Model.map if self.transform_algorithm == "map" else Model.posterior_mean
+            quiet = functools.partial(method, model, verbose=False)
+            return X.mapped(quiet, self.components_.shape[0])
         with on_device(self.device):
             if self.transform_algorithm == "map":
                 mode = model.map(X, **options)
@@ -204,12 +211,15 @@ class Fitted:
             X[first : first + step] = self.mean_ + part @ self.components_
         return X
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any) -> Any:
         """Return log p(x) of each row, the coefficients integrated out, (n,).
 
+        For a Dask array they are one, too, to be computed where the rows are.
         :meth:`noisyica.Model.log_likelihood` gives the error of this estimate, too.
         """
         X, model, verbose = self._rows(X), self.model_, bool(self.verbose)
+        if isinstance(X, Blocks):
+            return X.mapped(functools.partial(Model.log_likelihood, model, verbose=False), None)
         with on_device(self.device):
             return model.log_likelihood(X, verbose=verbose)
 

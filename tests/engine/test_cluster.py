@@ -109,3 +109,20 @@ def test_a_worker_that_is_lost_costs_time_only(client):
     assert similarity(whole.mixing_, [ended.mixing_]).min() > 0.999
     errors = np.abs(whole.mixing_ - ended.mixing_) / whole.components_std_.T
     assert np.sqrt(np.square(errors).mean()) < 1
+
+
+def test_coefficients_and_likelihoods_of_a_dask_array_are_dask_arrays(client):
+    """They are computed by the workers, and are those of the rows in memory, to rounding."""
+    X, _ = data("bg")
+    ica = fit(X)
+    rows = dask.array.from_array(X, chunks=(120, 5))
+    for there, here in (
+        (ica.transform(rows), ica.transform(X)),
+        (ica.score_samples(rows), ica.score_samples(X)),
+        (ica.set_params(transform_algorithm="map").transform(rows), ica.transform(X)),
+    ):
+        assert isinstance(there, dask.array.Array)
+        assert there.shape == here.shape
+        np.testing.assert_allclose(there.compute(), here, rtol=1e-9, atol=1e-12)
+    assert ica.score(rows) == pytest.approx(ica.score(X), rel=1e-12)
+    assert ica.bic(rows) == pytest.approx(ica.bic(X), rel=1e-12)

@@ -222,6 +222,17 @@ class Blocks(Held):
         size = max(round(max(sizes) / multiple), 1) * multiple
         return self._source.rechunk({0: size, 1: -1}).astype(self.dtype)
 
+    def mapped(self, function: Callable[[np.ndarray], np.ndarray], width: int | None) -> Any:
+        """Return what a function says of rows as a Dask array, to be computed where they are.
+
+        For each row these are ``width`` numbers or, if that is None, one.
+        """
+        rows = self._source.rechunk({1: -1})
+        if width is None:
+            return rows.map_blocks(function, dtype=float, drop_axis=1, meta=np.empty(0))
+        chunks = (rows.chunks[0], (width,))
+        return rows.map_blocks(function, dtype=float, chunks=chunks, meta=np.empty((0, 0)))
+
     def each_block(self, function: Callable[[np.ndarray, int], Any]) -> list[Any]:
         """Return ``function(rows, number of the first row)`` of each block, called where it is."""
         import dask

@@ -1,0 +1,213 @@
+"""Large data: growing rows against all rows, streamed rows against rows in memory, workers, blocks.
+
+    python benchmarks/scale.py growth [--rows 500000] [--columns 100] [-p 20] [--prior bg]
+    python benchmarks/scale.py streamed FOLDER [--rows 5000000] [--columns 169] [-p 20]
+    python benchmarks/scale.py workers [--rows 1000000] [--columns 100] [-p 20] [--kill 10]
+    python benchmarks/scale.py blocks [--sigma 1]
+
+``streamed`` writes a file of the rows into FOLDER, and removes it. Times are of one run each:
+compare those of one call.
+"""
+
+import argparse
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from noisyica import Model, NoisyICA, priors
+from noisyica.engine.convergence import similarity
+
+TRUE = {
+    "bg": priors.BernoulliGaussian(0.3),
+    "rare": priors.BernoulliGaussian(0.02),
+    "log": priors.Logistic(),
+    "lap": priors.Laplace(),
+    "et": priors.ExponentialTernary(0.15),
+    "te": priors.SingleScaleTernary(0.15),
+}
+PART = 50_000
+"""The number of rows that are simulated at a time."""
+
+
+def truth(columns, p, prior="bg", sigma=1.0):
+    """Return a model with dense normal components."""
+    mixing = np.random.default_rng(0).normal(size=(columns, p))
+    return Model(mixing, None, sigma**2, TRUE[prior])
+
+
+def simulate(model, X):
+    """Fill X with rows of the model."""
+    for k, first in enumerate(range(0, len(X), PART)):
+        n = min(PART, len(X) - first)
+        X[first : first + n] = model.sample(n, random_state=k)[0]
+    return X
+
+
+def estimator(p, prior, **chosen):
+    name = {"rare": "bg"}.get(prior, prior)
+    usual = {"prior": name, "noise": "isotropic", "n_init": 1, "random_state": 0, "verbose": False}
+    return NoisyICA(p, **usual | chosen)
+
+
+def timed(ica, X):
+    begun = time.perf_counter()
+    ica.fit(X)
+    return time.perf_counter() - begun
+
+
+def growth(arguments):
+    """The same fit with growing rows and with all rows: time, cosines, held-out likelihood."""
+    model = truth(arguments.columns, arguments.p, arguments.prior, arguments.sigma)
+    X = simulate(model, np.empty((arguments.rows, arguments.columns), np.float32))
+    held_out = model.sample(2000, random_state=10**6)[0]
+    found = {}
+    for grow in ("auto", False):
+        ica = estimator(arguments.p, arguments.prior, grow=grow)
+        seconds = timed(ica, X)
+        score, cosines = ica.score_samples(held_out), similarity(model.mixing, [ica.mixing_])
+        found[grow] = ica, seconds, score
+        print(
+            f"grow={grow!s:5} {seconds:7.1f} s, {ica.n_iter_} iterations, cosine "
+            f"{cosines.mean():.6f} (least {cosines.min():.6f}), noise variance "
+            f"{ica.noise_variance_:.5f}, {ica.prior_}, held-out log p {score.mean():.4f}",
+            flush=True,
+        )
+    (grown, short, first), (whole, long, second) = found["auto"], found[False]
+    difference = first - second
+    signs = np.sign((grown.components_ * whole.components_).sum(1))
+    same = np.abs((grown.components_ * whole.components_).sum(1)) > 0.9 * np.square(
+        whole.components_
+    ).sum(1)
+    errors = (grown.components_ * signs[:, None] - whole.components_) / whole.components_std_
+    print(
+        f"time {short / long:.3f} of that of all rows; held-out log p {difference.mean():+.4f} "
+        f"+- {difference.std() / np.sqrt(len(difference)):.4f}; components differ by "
+        f"{np.sqrt(np.square(errors[same]).mean()):.2f} standard errors ({same.sum()} in order)"
+    )
+
+
+class Memory(threading.Thread):
+    """The largest memory of this process, apart from pages of files, in MB."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.most = 0
+
+    def run(self):
+        while True:
+            lines = Path("/proc/self/status").read_text().splitlines()
+            now = next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+            self.most = max(self.most, now // 1024)
+            time.sleep(0.05)
+
+
+def streamed(arguments):
+    """Iterations on a file that is not put into memory, and on its first 500,000 rows that are."""
+    path = Path(arguments.folder) / "rows.npy"
+    shape = (arguments.rows, arguments.columns)
+    simulate(
+        truth(arguments.columns, arguments.p),
+        np.lib.format.open_memmap(path, "w+", np.float32, shape),
+    )
+    memory = Memory()
+    memory.start()
+    try:
+        for n, iterations in ((500_000, 20), (arguments.rows, 6)):
+            looks = []
+            ica = estimator(arguments.p, "bg", grow=False, max_iter=iterations, tol=0)
+            ica.callback = lambda t, _, looks=looks: looks.append((time.perf_counter(), t))
+            seconds = timed(ica, np.load(path, mmap_mode="r")[:n])
+            when, t = np.array(looks).T
+            each = np.median((np.diff(when) / np.diff(t))[-4:])
+            print(
+                f"{n} rows: {seconds:.1f} s in all; {1e6 * each / n:.3f} microseconds per row and "
+                f"iteration; {memory.most} MB so far",
+                flush=True,
+            )
+    finally:
+        path.unlink()
+
+
+def workers(arguments):
+    """A fit in this process and on two workers; then with a worker killed at a random moment."""
+    import dask.array
+    from distributed import Client, LocalCluster
+
+    model = truth(arguments.columns, arguments.p)
+    X = simulate(model, np.empty((arguments.rows, arguments.columns), np.float32))
+    local = estimator(arguments.p, "bg")
+    seconds = timed(local, X)
+    print(f"in this process {seconds:.1f} s, {local.n_iter_} iterations", flush=True)
+    chunks = (max(arguments.rows // 8, 1000), arguments.columns)
+    with (
+        LocalCluster(2, threads_per_worker=1, memory_limit=0, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        rows = client.persist(dask.array.from_array(X, chunks=chunks))
+        there = estimator(arguments.p, "bg")
+        on_workers = timed(there, rows)
+        print(f"on two workers {on_workers:.1f} s, {on_workers / seconds:.2f} times", flush=True)
+        rng = np.random.default_rng(0)
+        rows = dask.array.from_array(X, chunks=chunks)
+        for _ in range(arguments.kill):
+            when = int(rng.integers(1, there.n_iter_))
+            pids = list(client.run(os.getpid).values())
+
+            def kill(t, model, when=when, pids=pids):
+                if t >= when and pids:
+                    os.kill(pids.pop(), signal.SIGKILL)
+                    pids.clear()
+
+            ica = estimator(arguments.p, "bg", callback=kill)
+            ended = timed(ica, rows)
+            cosine = similarity(there.mixing_, [ica.mixing_]).min()
+            noise = ica.noise_variance_ / there.noise_variance_ - 1
+            print(
+                f"worker killed at iteration {when}: {ended:.1f} s, least cosine with the "
+                f"undisturbed fit {cosine:.7f}, noise variance {noise:+.1e}",
+                flush=True,
+            )
+            client.wait_for_workers(2)
+
+
+def blocks(arguments):
+    """partial_fit over 25 blocks against fit, n = 25,000, d = 50, p = 10."""
+    model = truth(50, 10, "bg", arguments.sigma)
+    X = simulate(model, np.empty((25_000, 50)))
+    whole, parts = estimator(10, "bg").fit(X), estimator(10, "bg")
+    for part in np.array_split(X, 25):
+        parts.partial_fit(part)
+    for name, ica in (("fit", whole), ("25 blocks", parts)):
+        cosines = similarity(model.mixing, [ica.mixing_])
+        print(
+            f"{name}: cosine {cosines.mean():.5f} (least {cosines.min():.5f}), noise variance "
+            f"{ica.noise_variance_:.4f}, {ica.prior_}"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=("growth", "streamed", "workers", "blocks"))
+    parser.add_argument("folder", nargs="?", default=".")
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--columns", type=int)
+    parser.add_argument("-p", type=int, default=20)
+    parser.add_argument("--prior", choices=TRUE, default="bg")
+    parser.add_argument("--sigma", type=float, default=1.0)
+    parser.add_argument("--kill", type=int, default=10)
+    arguments = parser.parse_args()
+    rows, columns = {"streamed": (5_000_000, 169), "workers": (1_000_000, 100)}.get(
+        arguments.what, (500_000, 100)
+    )
+    arguments.rows, arguments.columns = arguments.rows or rows, arguments.columns or columns
+    {"growth": growth, "streamed": streamed, "workers": workers, "blocks": blocks}[arguments.what](
+        arguments
+    )
+
+
+if __name__ == "__main__":
+    main()
