@@ -129,9 +129,9 @@ class Fitted:
             X, weight = X[weight > 0], weight[weight > 0]
         hidden = self.mixing_prior is not None and algorithms.get(self.algorithm).stochastic
         parameters, rows, unit = in_standard_units(self.model_.parameters(), X)
-        options = (rows[:], weight, self._free_mean, hidden, robust, bool(self.verbose))
+        given = (parameters, rows[:], weight, self._free_mean, hidden, robust)
         with on_device(self.device):
-            errors = standard_errors(parameters, *options)
+            errors = standard_errors(*given, verbose=bool(self.verbose))
         self.standard_errors_ = _in_units_of_x(errors, unit)
         if hidden and self.mixing_prior != "normal":  # a law of A's entries tells more of them
             of_entries = {"components": self.components_std_, "mixing": self.components_std_.T}

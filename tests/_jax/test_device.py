@@ -100,7 +100,7 @@ def test_a_gpu_takes_more_rows_at_a_time(monkeypatch):
     for n in (1, 512, 513, 10_000, 20_000, 60_000, 100_000):
         first, filled = 0, 0
         rows = np.arange(n, dtype=float)[:, None]
-        for block, part in chains.blocks(rows, verbose=False):
+        for block, part in chains.blocks(rows, verbose=False, most=chains.MANY):
             np.testing.assert_array_equal(block.x[0, : len(part)], part[:, 0])
             assert not np.asarray(block.x[:, len(part) :]).any()
             assert isinstance(block.x, jax.Array)  # sent once
@@ -111,7 +111,10 @@ def test_a_gpu_takes_more_rows_at_a_time(monkeypatch):
         assert first == n
         assert filled <= max(4608, 2 * n)
     assert sizes == set(chains.SIZES_ON_GPU)
+    assert chains.block_size(100_000, 0) == chains.USUAL == 4096
     assert chains.block_size(100_000, 0, most=30_000) == 20_480
+    wide = next(chains.blocks(np.zeros((20_000, 3000)), False, most=chains.MANY))[0]
+    assert wide.x.shape == (3000, 4096)
     assert chains.block_size(100_000, 0, most=600) == 512
 
 

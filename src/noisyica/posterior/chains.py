@@ -29,8 +29,10 @@ SIZES = (128, 512, 4096)
 """The numbers of rows that are sampled at a time: few, since each is compiled for."""
 SIZES_ON_GPU = (512, 4096, 20_480, 102_400)
 """The same on a GPU, which needs many rows to be busy."""
-NUMBERS_KEPT = 2**28
-"""The maximum number of draws of coefficients that a GPU keeps, of a block of rows."""
+USUAL, MANY = 4096, 102_400
+"""The maximum number of rows at a time where much is kept of each row, and where little is."""
+NUMBERS_KEPT, NUMBERS_OF_X = 2**28, 2**25
+"""The maximum number of draws of coefficients, and of entries of x, that a GPU has at a time."""
 SWEEP = "float32"
 """The dtype of the posterior's sweeps."""
 N_CHAINS = 4
@@ -74,8 +76,7 @@ def posterior_sample(
     jumps = sampler == "gibbs" and coupled(parameters)
     most = _rows_at_a_time(parameters, jumps)
     if platform() == "gpu":
-        fitting = NUMBERS_KEPT // (n_draws * parameters.A.shape[1])
-        most = fitting if most is None else min(fitting, most)
+        most = min(most, NUMBERS_KEPT // (n_draws * parameters.A.shape[1]))
     for block, part in blocks(X, verbose, most):
         keys = RowKeys(key, block.rows)
         options = (n_warmup, thin, None, n_draws, sampler, True, coefficients, jumps)
@@ -105,7 +106,8 @@ def posterior_mean(
     exact = enumeration.can_enumerate(parameters.prior, p, MEAN_STATES) and parameters.dof is None
     jumps = coupled(parameters)
     first = 0
-    for block, part in blocks(X, verbose, _rows_at_a_time(parameters, jumps)):
+    most = USUAL if exact else _rows_at_a_time(parameters, jumps)
+    for block, part in blocks(X, verbose, most):
         complete = ~np.isnan(part).any(1, keepdims=True) & exact
         mean, error = np.zeros((len(part), p)), np.zeros((len(part), p))
         if exact:
@@ -156,9 +158,9 @@ def coupled(parameters: Parameters) -> bool:
     return bool(np.linalg.eigvalsh(P * scale * scale[:, None])[0] < COUPLED)
 
 
-def _rows_at_a_time(parameters: Parameters, jumps: bool) -> int | None:
-    """Return the maximum number of rows of a block, or None if any of ``SIZES`` will do."""
-    return NUMBERS_AT_A_TIME // parameters.A.shape[1] ** 2 if jumps else None
+def _rows_at_a_time(parameters: Parameters, jumps: bool) -> int:
+    """Return the maximum number of rows of a block."""
+    return NUMBERS_AT_A_TIME // parameters.A.shape[1] ** 2 if jumps else MANY
 
 
 def blocks(X: Any, verbose: bool, most: int | None = None) -> Iterator[tuple[Block, np.ndarray]]:
@@ -169,6 +171,8 @@ def blocks(X: Any, verbose: bool, most: int | None = None) -> Iterator[tuple[Blo
     its code.
     """
     make_room()
+    if most is not None and platform() == "gpu":
+        most = min(most, max(USUAL, NUMBERS_OF_X // X.shape[1]))
     with Reporter("noisyica rows", len(X), verbose) as reporter:
         first = 0
         while first < len(X):
@@ -207,10 +211,10 @@ def block_size(n: int, first: int, most: int | None = None) -> int:
     where these are at most half of a larger one, so that at most half of the rows only fill up.
     """
     small, middle, *larger = SIZES if platform() == "cpu" else SIZES_ON_GPU
-    if n <= small or (most is not None and most < middle):
+    most = USUAL if most is None else most
+    if n <= small or most < middle:
         return small
-    possible = [size for size in larger if most is None or size <= most]
-    return max([middle, *(size for size in possible if n - first > size // 2)])
+    return max([middle, *(size for size in larger if size <= most and n - first > size // 2)])
 
 
 def row_keys(X: np.ndarray, seed: int, size: int) -> Array:

@@ -29,7 +29,7 @@ from noisyica._jax.randomness import fold_in
 from noisyica._jax.special import LOG_2PI
 from noisyica.posterior import enumeration, sequential, signs, weighing
 from noisyica.posterior.annealing import TEMPERATURES, annealed_weights, information
-from noisyica.posterior.chains import blocks, row_keys
+from noisyica.posterior.chains import MANY, blocks, row_keys
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.propagation import target
 from noisyica.priors import ENUMERATION, INDEPENDENCE, Prior
@@ -270,7 +270,8 @@ def _sequential(
     compiled = _kernel(_sequential_weights, parameters, X, m)
     times = GROWTH**again
     numbers = NUMBERS_AT_A_TIME.get(platform())
-    most = numbers and numbers // (m * _operations(parameters.prior, parameters.A.shape[1]))
+    operations = m * _operations(parameters.prior, parameters.A.shape[1])
+    most = numbers // operations if numbers else MANY
     options = [(m * (times + i), m) for i in range(times)]
     return _averages(compiled, parameters, X, seed, verbose, most, *options)
 
