@@ -91,13 +91,7 @@ def sweep_sites(
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton as plgpu
 
-    def taken_apart(most: int) -> _Parts | None:
-        rows = next(rows for rows in (512, 256, 128, 64, 32) if n % rows == 0 and rows <= most)
-        return _Parts.of(site, of_sites, rows, len(inputs), len(carry))
-
-    parts = taken_apart(ROWS)
-    if parts and parts.size > OPERATIONS:
-        parts = taken_apart(FEW_ROWS)
+    parts = _parts(site, of_sites, n, len(inputs), len(carry))
     if parts is None:
         return None
     rows = parts.rows
@@ -132,6 +126,33 @@ def sweep_sites(
     return new, tuple(carried)
 
 
+def _parts(site: Any, of_sites: Any, n: int, n_inputs: int, n_carry: int) -> _Parts | None:
+    """Return a site taken apart, for as many rows at a time as suit it, if that is possible."""
+
+    def taken_apart(most: int) -> _Parts | None:
+        rows = next(rows for rows in (512, 256, 128, 64, 32) if n % rows == 0 and rows <= most)
+        return _Parts.of(site, of_sites, rows, n_inputs, n_carry)
+
+    parts = taken_apart(ROWS)
+    return taken_apart(FEW_ROWS) if parts and parts.size > OPERATIONS else parts
+
+
+def _product(G: Any, values: Any, p: int, sites: list[Array]) -> Sums:
+    """Return the rows of these sites of G, times the values of all p sites."""
+    sums = [jnp.zeros(values.shape[1:], jnp.float32) for _ in sites]
+
+    def add(first: Any, width: int, sums: Sequence[Array]) -> Sums:
+        read = [values[first + k, :] for k in range(width)]
+        for k, value in enumerate(read):
+            sums = [total + G[j, first + k] * value for j, total in zip(sites, sums, strict=True)]
+        return tuple(sums)
+
+    whole, left = divmod(p, AT_ONCE)
+    if whole:
+        sums = lax.fori_loop(0, whole, lambda i, sums: add(i * AT_ONCE, AT_ONCE, sums), tuple(sums))
+    return add(whole * AT_ONCE, left, sums)
+
+
 def _kernel(
     parts: _Parts, p: int, count: int, n_numbers: int, n_inputs: int, n_carry: int
 ) -> Callable[..., None]:
@@ -147,26 +168,6 @@ def _kernel(
         def at(number: Array) -> Array:
             """Return the number of a site, or that of the last site for one that there is not."""
             return jnp.minimum(number, p - 1) if p % count else number
-
-        def product(sites: list[Array]) -> Sums:
-            """Return the rows of these sites of G, times the values of all sites."""
-            sums = [jnp.zeros(values.shape[1:], jnp.float32) for _ in sites]
-
-            def add(first: Any, width: int, sums: Sequence[Array]) -> Sums:
-                read = [values[first + k, :] for k in range(width)]
-                for k, value in enumerate(read):
-                    sums = [
-                        total + G[j, first + k] * value
-                        for j, total in zip(sites, sums, strict=True)
-                    ]
-                return tuple(sums)
-
-            whole, left = divmod(p, AT_ONCE)
-            if whole:
-                sums = lax.fori_loop(
-                    0, whole, lambda i, sums: add(i * AT_ONCE, AT_ONCE, sums), tuple(sums)
-                )
-            return add(whole * AT_ONCE, left, sums)
 
         def visit(k: Array, first: Array, sums: Sums, carry: Sums) -> tuple[Sums, Sums]:
             """Visit the k-th site of a group, and correct the sums of all of the group."""
@@ -192,7 +193,7 @@ def _kernel(
         def group(i: Array, carry: Sums) -> Sums:
             """Visit the sites of one group."""
             first = i * count
-            sums = product([at(first + k) for k in range(count)])
+            sums = _product(G, values, p, [at(first + k) for k in range(count)])
             return lax.fori_loop(0, count, lambda k, both: visit(k, first, *both), (sums, carry))[1]
 
         carry = tuple(x[:] for x in first_carry)
