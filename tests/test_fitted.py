@@ -43,7 +43,7 @@ def test_a_changed_attribute_is_seen_by_the_model(X):
     ica = estimator().fit(X)
     before = ica.model_.noise_variance
     ica.noise_variance_ = 2 * before
-    assert ica.model_.noise_variance == 2 * before
+    np.testing.assert_array_equal(ica.model_.noise_variance, 2 * before)
     ica.mixing_ = np.ones((8, 2))
     np.testing.assert_array_equal(ica.model_.mixing, 1.0)
 
