@@ -14,7 +14,7 @@ law's weights, say). The numbers are those of the plain scan to rounding.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,7 @@ def sweep_sites(
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton as plgpu
 
-    parts = _parts(site, of_sites, n, len(inputs), len(carry))
+    parts = _taken_apart(site, of_sites, n, len(inputs), len(carry))
     if parts is None:
         return None
     rows = parts.rows
@@ -126,31 +126,68 @@ def sweep_sites(
     return new, tuple(carried)
 
 
-def _parts(site: Any, of_sites: Any, n: int, n_inputs: int, n_carry: int) -> _Parts | None:
-    """Return a site taken apart, for as many rows at a time as suit it, if that is possible."""
+def _taken_apart(site: Site, of_sites: Any, n: int, n_inputs: int, n_carry: int) -> _Parts | None:
+    """Take a site's work apart, for as many of n rows as suit it; None if no kernel can do it."""
 
-    def taken_apart(most: int) -> _Parts | None:
+    def of_rows(most: int) -> _Parts | None:
         rows = next(rows for rows in (512, 256, 128, 64, 32) if n % rows == 0 and rows <= most)
         return _Parts.of(site, of_sites, rows, n_inputs, n_carry)
 
-    parts = taken_apart(ROWS)
-    return taken_apart(FEW_ROWS) if parts and parts.size > OPERATIONS else parts
+    parts = of_rows(ROWS)
+    return of_rows(FEW_ROWS) if parts and parts.size > OPERATIONS else parts
 
 
-def _product(G: Any, values: Any, p: int, sites: list[Array]) -> Sums:
-    """Return the rows of these sites of G, times the values of all p sites."""
-    sums = [jnp.zeros(values.shape[1:], jnp.float32) for _ in sites]
+class _Refs(NamedTuple):
+    """What a program of the kernel reads and writes."""
 
-    def add(first: Any, width: int, sums: Sequence[Array]) -> Sums:
-        read = [values[first + k, :] for k in range(width)]
-        for k, value in enumerate(read):
-            sums = [total + G[j, first + k] * value for j, total in zip(sites, sums, strict=True)]
-        return tuple(sums)
+    G: Any
+    a: Any
+    numbers: Sequence[Any]  # what each site has to itself
+    inputs: Sequence[Any]
+    values: Any  # of all sites: the new ones take the place of the old ones
 
-    whole, left = divmod(p, AT_ONCE)
-    if whole:
-        sums = lax.fori_loop(0, whole, lambda i, sums: add(i * AT_ONCE, AT_ONCE, sums), tuple(sums))
-    return add(whole * AT_ONCE, left, sums)
+    def at(self, number: Array, count: int) -> Array:
+        """Return the number of a site, or that of the last site for one that there is not."""
+        p = self.values.shape[0]
+        return jnp.minimum(number, p - 1) if p % count else number
+
+    def product(self, sites: list[Array]) -> Sums:
+        """Return the rows of these sites of G, times the values of all sites."""
+        G, values = self.G, self.values
+
+        def add(first: Any, width: int, sums: Sums) -> Sums:
+            for k, value in enumerate([values[first + k, :] for k in range(width)]):
+                pairs = zip(sites, sums, strict=True)
+                sums = tuple(total + G[j, first + k] * value for j, total in pairs)
+            return sums
+
+        whole, left = divmod(values.shape[0], AT_ONCE)
+        sums = tuple(jnp.zeros(values.shape[1:], jnp.float32) for _ in sites)
+        if whole:
+            sums = lax.fori_loop(0, whole, lambda i, sums: add(i * AT_ONCE, AT_ONCE, sums), sums)
+        return add(whole * AT_ONCE, left, sums)
+
+    def visit(
+        self, parts: _Parts, k: Array, first: Array, sums: Sums, carry: Sums
+    ) -> tuple[Sums, Sums]:
+        """Visit the k-th site of a group, and correct the sums of all of the group."""
+        number, count, p = first + k, len(sums), self.values.shape[0]
+        j = self.at(number, count)
+        old, chosen = self.values[j, :], sums[0]
+        for i in range(1, count):
+            chosen = jnp.where(k == i, sums[i], chosen)
+        new, *new_carry = parts.after(
+            [of_site[j] for of_site in self.numbers],
+            (old, chosen - self.a[j] * old, *(x[j, :] for x in self.inputs), *carry),
+        )
+        if p % count:  # the last group is filled up with sites that there are not
+            pairs = zip((new, *new_carry), (old, *carry), strict=True)
+            new, *new_carry = (jnp.where(number < p, x, y) for x, y in pairs)
+        self.values[j, :] = new
+        change = new - old
+        rows = [self.G[self.at(first + i, count), j] for i in range(count)]
+        sums = tuple(total + row * change for row, total in zip(rows, sums, strict=True))
+        return sums, tuple(new_carry)
 
 
 def _kernel(
@@ -164,40 +201,19 @@ def _kernel(
         rest = rest[1:]  # the old values, which are in ``values``, too: it has their place
         inputs, rest = rest[:n_inputs], rest[n_inputs:]
         first_carry, (values, *last_carry) = rest[:n_carry], rest[n_carry:]
-
-        def at(number: Array) -> Array:
-            """Return the number of a site, or that of the last site for one that there is not."""
-            return jnp.minimum(number, p - 1) if p % count else number
-
-        def visit(k: Array, first: Array, sums: Sums, carry: Sums) -> tuple[Sums, Sums]:
-            """Visit the k-th site of a group, and correct the sums of all of the group."""
-            number = first + k
-            j = at(number)
-            old, chosen = values[j, :], sums[0]
-            for i in range(1, count):
-                chosen = jnp.where(k == i, sums[i], chosen)
-            new, *new_carry = parts.after(
-                [of_site[j] for of_site in numbers],
-                (old, chosen - a[j] * old, *(x[j, :] for x in inputs), *carry),
-            )
-            if p % count:  # the last group is filled up with sites that there are not
-                new, *new_carry = (
-                    jnp.where(number < p, x, y)
-                    for x, y in zip((new, *new_carry), (old, *carry), strict=True)
-                )
-            values[j, :] = new
-            change = new - old
-            sums = tuple(total + G[at(first + i), j] * change for i, total in enumerate(sums))
-            return sums, tuple(new_carry)
+        held = _Refs(G, a, numbers, inputs, values)
 
         def group(i: Array, carry: Sums) -> Sums:
             """Visit the sites of one group."""
             first = i * count
-            sums = _product(G, values, p, [at(first + k) for k in range(count)])
-            return lax.fori_loop(0, count, lambda k, both: visit(k, first, *both), (sums, carry))[1]
 
-        carry = tuple(x[:] for x in first_carry)
-        carry = lax.fori_loop(0, -(-p // count), group, carry)
+            def visit(k: Array, both: tuple[Sums, Sums]) -> tuple[Sums, Sums]:
+                return held.visit(parts, k, first, *both)
+
+            sums = held.product([held.at(first + k, count) for k in range(count)])
+            return lax.fori_loop(0, count, visit, (sums, carry))[1]
+
+        carry = lax.fori_loop(0, -(-p // count), group, tuple(x[:] for x in first_carry))
         for ref, x in zip(last_carry, carry, strict=True):
             ref[:] = x
 
