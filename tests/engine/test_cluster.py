@@ -18,6 +18,7 @@ FITS = {
     "weighted": {},
     "student": {"noise": "student"},
     "two starts": {"n_init": 2},
+    "as usual": {"noise": "auto", "init": "auto"},
 }
 
 

@@ -46,7 +46,8 @@ def _best(task: Task, starts: list[Parameters]) -> Parameters:
         return starts[0]
     rows, share = task.only_block, 1.0
     if rows is None:
-        numbers = np.random.RandomState(0).choice(task.rows.n, block_rows(), replace=False)
+        n = task.rows.n
+        numbers = np.random.RandomState(0).choice(n, min(n, block_rows()), replace=False)
         rows, share = task.part(np.sort(numbers))
     constants = task.constants
     constants = constants._replace(total_weight=constants.total_weight * share)
