@@ -4,14 +4,18 @@
     python benchmarks/scale.py streamed FOLDER [--rows 5000000] [--columns 169] [-p 20]
     python benchmarks/scale.py workers [--rows 1000000] [--columns 100] [-p 20] [--kill 10]
     python benchmarks/scale.py blocks [--sigma 1]
+    python benchmarks/scale.py sizes FOLDER [--figure sizes.png]
 
-``streamed`` writes a file of the rows into FOLDER, and removes it. Times are of one run each:
-compare those of one call.
+``streamed`` and ``sizes`` write a file of rows into FOLDER, and remove it. Times are of one run
+each: compare those of one call. ``sizes`` starts a new process for each fit.
 """
 
 import argparse
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -189,9 +193,100 @@ def blocks(arguments):
         )
 
 
+USUAL = {"rows": 10_000, "columns": 64, "p": 10}
+"""What the other two sizes are where one of them is varied."""
+SIZES = {
+    "rows": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
+    "columns": (16, 64, 256, 1_024, 4_096, 10_000),
+    "p": (2, 5, 10, 20, 50, 100, 200),
+}
+NAMES = {"rows": "n (rows)", "columns": "d (columns)", "p": "p (components)"}
+MOST_IN_MEMORY = 3_000_000
+"""The number of rows from which on they are left in a file."""
+
+
+def sizes(arguments):
+    """Time of an iteration and of a whole fit, and memory, against each of n, d and p."""
+    measured = {}
+    for axis, values in SIZES.items():
+        for value in values:
+            size = USUAL | {axis: value}
+            if axis == "p":
+                size["columns"] = 256
+            measured[axis, value] = one = in_new_process(size, arguments.folder)
+            print(
+                f"{size}: {1e3 * one['iteration']:.2f} ms per iteration, fit {one['fit']:.1f} s "
+                f"({one['n_iter']} iterations), {one['memory']} MB",
+                flush=True,
+            )
+    draw_sizes(measured, arguments.figure)
+
+
+def in_new_process(size, folder):
+    """Return what :func:`one_size` prints in a process of its own."""
+    words = [f"--rows={size['rows']}", f"--columns={size['columns']}", f"-p={size['p']}"]
+    command = [sys.executable, __file__, "one", folder, *words]
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def one_size(arguments):
+    """Print the time of an iteration on all rows and of a whole fit, once compiled, and memory.
+
+    The memory is the largest of the process less what it had with the rows before it began.
+    """
+    shape, path = (arguments.rows, arguments.columns), Path(arguments.folder) / "rows.npy"
+    on_disk = arguments.rows >= MOST_IN_MEMORY
+    X = np.empty(shape, np.float32)
+    if on_disk:
+        X = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+    try:
+        simulate(truth(arguments.columns, arguments.p), X)
+        if on_disk:
+            X = np.load(path, mmap_mode="r")
+        memory = Memory()
+        memory.start()
+        time.sleep(0.2)
+        before, looks, iterations = memory.most, [], 30 if arguments.rows < 10**6 else 12
+        ica = estimator(arguments.p, "bg", grow=False, max_iter=iterations, tol=0)
+        ica.callback = lambda t, _: looks.append((time.perf_counter(), t))
+        ica.fit(X)
+        when, t = np.array(looks).T
+        seconds = np.median((np.diff(when) / np.diff(t))[-4:])
+        whole = estimator(arguments.p, "bg")
+        took = {"iteration": seconds, "fit": timed(whole, X), "n_iter": whole.n_iter_}
+        print(json.dumps(took | {"memory": memory.most - before}))
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def draw_sizes(measured, path):
+    """Draw what was measured on logarithmic axes, with the exponents of the largest three sizes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = {"iteration": "ms per iteration", "fit": "seconds per fit", "memory": "MB beyond X"}
+    figure, axes = plt.subplots(3, 3, figsize=(9, 7.5), layout="constrained", sharex="col")
+    for column, (axis, values) in zip(axes.T, SIZES.items(), strict=True):
+        for panel, (name, label) in zip(column, rows.items(), strict=True):
+            y = np.array([measured[axis, value][name] for value in values], float)
+            y = np.maximum(1e3 * y if name == "iteration" else y, 1e-3)
+            exponent = np.polyfit(np.log(values[-3:]), np.log(y[-3:]), 1)[0]
+            panel.loglog(values, y, "o-")
+            panel.set_title(f"exponent {exponent:.2f}", fontsize="medium", loc="right")
+            panel.grid(alpha=0.3)
+            if axis == "rows":
+                panel.set_ylabel(label)
+            print(f"{label} against {NAMES[axis]}: exponent {exponent:.2f}")
+        column[-1].set_xlabel(NAMES[axis])
+    figure.savefig(path, dpi=110)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("growth", "streamed", "workers", "blocks"))
+    parser.add_argument("what", choices=WAYS)
     parser.add_argument("folder", nargs="?", default=".")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--columns", type=int)
@@ -199,14 +294,23 @@ def main():
     parser.add_argument("--prior", choices=TRUE, default="bg")
     parser.add_argument("--sigma", type=float, default=1.0)
     parser.add_argument("--kill", type=int, default=10)
+    parser.add_argument("--figure", default="sizes.png")
     arguments = parser.parse_args()
     rows, columns = {"streamed": (5_000_000, 169), "workers": (1_000_000, 100)}.get(
         arguments.what, (500_000, 100)
     )
     arguments.rows, arguments.columns = arguments.rows or rows, arguments.columns or columns
-    {"growth": growth, "streamed": streamed, "workers": workers, "blocks": blocks}[arguments.what](
-        arguments
-    )
+    WAYS[arguments.what](arguments)
+
+
+WAYS = {
+    "growth": growth,
+    "streamed": streamed,
+    "workers": workers,
+    "blocks": blocks,
+    "sizes": sizes,
+    "one": one_size,
+}
 
 
 if __name__ == "__main__":

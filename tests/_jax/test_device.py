@@ -104,7 +104,7 @@ def test_a_gpu_takes_more_rows_at_a_time(monkeypatch):
             np.testing.assert_array_equal(block.x[0, : len(part)], part[:, 0])
             assert not np.asarray(block.x[:, len(part) :]).any()
             assert isinstance(block.x, jax.Array)  # sent once
-            assert block.first == first
+            assert block.rows == first
             first += len(part)
             filled += block.x.shape[1]
             sizes.add(block.x.shape[1])

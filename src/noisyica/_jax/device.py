@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+BLOCKS = "blocks"
+"""The name of the axis of an array that is spread over devices."""
 DEVICES = ("auto", "cpu", "gpu")
 """The values of the setting ``device``."""
 
@@ -37,25 +42,39 @@ def on_device(device: Any) -> contextlib.AbstractContextManager[Any]:
         raise ValueError(f"device={device!r} is not known. Choose {choices}.")
     if device == "auto":
         return contextlib.nullcontext()
-    return jax.default_device(_first(device))
+    _refuse_missing(device)
+    return jax.default_device(device)  # by its platform: several devices share the work
+
+
+def devices_in_use() -> list[jax.Device]:
+    """Return the devices of this machine that share the work: one, if it is chosen by itself."""
+    device = default_device()
+    if isinstance(device, jax.Device):
+        return [device]
+    return jax.local_devices(backend=device)
+
+
+def spread_over(devices: Sequence[jax.Device]) -> NamedSharding:
+    """Return where arrays are whose first axis is spread over devices, in equal parts."""
+    return NamedSharding(Mesh(np.asarray(devices), (BLOCKS,)), PartitionSpec(BLOCKS))
 
 
 def device_in_use(device: str = "auto") -> str:
     """Return the name of the device that a setting stands for: "gpu (NVIDIA H200)", or "cpu"."""
     with on_device(device):
-        name, chosen = platform(), default_device()
+        name, devices = platform(), devices_in_use()
     if name == "cpu":
         return name
-    kind = (chosen if isinstance(chosen, jax.Device) else jax.devices()[0]).device_kind
-    return f"{name} ({kind})"
+    several = f"{len(devices)} x " if len(devices) > 1 else ""
+    return f"{name} ({several}{devices[0].device_kind})"
 
 
-def _first(device: str) -> jax.Device:
-    """Return the first device of a platform, or raise ValueError if JAX has none."""
+def _refuse_missing(platform: str) -> None:
+    """Raise ValueError if JAX has no device of a platform."""
     try:
-        return jax.local_devices(backend=device)[0]
+        jax.local_devices(backend=platform)
     except RuntimeError as error:
         raise ValueError(
-            f"device={device!r}: JAX finds no such device here. For an NVIDIA GPU on Linux: pip "
+            f"device={platform!r}: JAX finds no such device here. For an NVIDIA GPU on Linux: pip "
             "install 'noisyica[cuda]'. Or choose device='auto', which takes what there is."
         ) from error

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from noisyica._jax.device import devices_in_use, spread_over
 from noisyica.data.held import Blocks, Held
 from noisyica.engine import growth
 from noisyica.engine.cluster import OnWorkers
+from noisyica.engine.devices import OnDevices
 from noisyica.engine.growth import Stage
 from noisyica.engine.settings import Settings
 from noisyica.engine.state import Constants, Plan, Schedule
@@ -62,10 +64,13 @@ def hold(
         shares = [float(weight) / rows.n for weight in weights] + [1.0]
     sweepers: list[Sweeper] = []
     if early or not streamed:
-        blocks = device_blocks(rows, settings.dtype, order)
+        devices = devices_in_use()[:count]
+        place = spread_over(devices) if len(devices) > 1 else None
+        blocks = device_blocks(rows, settings.dtype, order, place)
         active = early if streamed else [*early, count]
         # one sweeper that says how many blocks take part serves all stages, compiled once
-        sweepers = [InMemory(blocks, np.asarray(k) if early else None) for k in active]
+        held = [InMemory(blocks, np.asarray(k) if early else None) for k in active]
+        sweepers = [one if place is None else OnDevices(one, place) for one in held]
     if streamed:
         last: Any = (
             Streamed(rows, settings.dtype, missing)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding
 
-from noisyica._jax.device import platform
+from noisyica._jax.device import devices_in_use, platform
 from noisyica._jax.xla import empty_for_device, padded_rows
 from noisyica.rows.source import NUMBERS_AT_A_TIME, Rows
 
@@ -41,18 +43,26 @@ def count_blocks(n: int) -> tuple[int, int]:
     """Return the number of blocks that n rows make, and the number of rows of each."""
     full = block_rows()
     count = max(1, -(-n // full))
+    if platform() == "gpu" and n >= full // 4:
+        count = max(count, len(devices_in_use()))
+        full = min(full, padded_rows(-(-n // count)))
     return count, padded_rows(n) if count == 1 else full
 
 
-def device_blocks(rows: Rows, dtype: str, order: np.ndarray | None = None) -> Block:
+def device_blocks(
+    rows: Rows, dtype: str, order: np.ndarray | None = None, place: NamedSharding | None = None
+) -> Block:
     """Put rows into blocks on the device, stacked along a leading axis.
 
     The rows come in their own order, or they are those of the numbers ``order``. The last block is
     filled up with rows of weight 0, whose numbers no other row has. Missing entries are 0, and
-    ``observed`` says which they are.
+    ``observed`` says which they are. ``place`` spreads the blocks over several devices, all of
+    which have the same number of blocks.
     """
     n = rows.n if order is None else len(order)
-    count, size = count_blocks(n)
+    size = count_blocks(rows.n)[1]
+    filled = -(-n // size)
+    count = filled if place is None else filled + -filled % place.num_devices
     x = empty_for_device((count, rows.d, size), dtype)
     weight, sums = np.zeros((count, size)), np.zeros((2, count, rows.d))
     observed = None
@@ -71,17 +81,19 @@ def device_blocks(rows: Rows, dtype: str, order: np.ndarray | None = None) -> Bl
         # not by BLAS, whose last bits depend on the number of threads
         sums[0, i] += np.einsum("nd,n->d", part, part_weight)
         sums[1, i] += np.einsum("nd,nd,n->d", part, part, part_weight)
-    x[-1, :, n - (count - 1) * size :] = 0.0
+    x[filled - 1, :, n - (filled - 1) * size :] = 0.0
+    x[filled:] = 0.0
     numbers = np.arange(count * size)
     if order is not None:
         numbers = np.concatenate([order, rows.n + numbers[: count * size - n]])
+    put = functools.partial(jax.device_put, device=place)
     return Block(
-        x=jax.device_put(x),  # jnp.asarray would copy it, or compile a conversion
-        weight=jax.device_put(weight.astype(dtype)),
-        sum_x=jax.device_put(sums[0]),
-        sum_xx=jax.device_put(sums[1]),
-        observed=None if observed is None else jax.device_put(observed),
-        rows=jax.device_put(numbers.reshape(count, size).astype(np.uint32)),
+        x=put(x),  # jnp.asarray would copy it, or compile a conversion
+        weight=put(weight.astype(dtype)),
+        sum_x=put(sums[0]),
+        sum_xx=put(sums[1]),
+        observed=None if observed is None else put(observed),
+        rows=put(numbers.reshape(count, size).astype(np.uint32)),
     )
 
 
