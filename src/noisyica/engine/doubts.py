@@ -6,15 +6,17 @@ import sys
 from types import FrameType
 from typing import Any
 
+import jax
 import numpy as np
 
-from noisyica.engine.mstep import least_beside_others
+from noisyica.engine.mstep import least_noise
 from noisyica.engine.state import Run
-from noisyica.engine.task import LEAST_COLUMN, LEAST_OWN_NOISE, LEAST_TOGETHER, Task
+from noisyica.engine.task import LEAST_AT_MODE, LEAST_COLUMN, LEAST_OWN_NOISE, Task
 
 _LOST = float(np.sqrt(LEAST_COLUMN / LEAST_OWN_NOISE))
 NAMED = 5
 """The maximum number of columns that are named."""
+_least_noise = jax.jit(least_noise, static_argnames="plan")
 
 
 def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
@@ -27,7 +29,7 @@ def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
     lost = _lost(task)
     if task.plan.diagonal and lost.any():
         said.append(
-            f"{_columns(lost, names)} are less than {_LOST:g} times as large as the others: "
+            f"{_columns(lost, names)} are less than {_LOST:.0g} times as large as the others: "
             "nothing is learnt of them. Bring the columns to one scale."
         )
     if kept > n:
@@ -48,25 +50,25 @@ def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
 
 def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
     """Return what to say where the noise variance has run to its floor, or nothing."""
-    sigma2, floor = np.asarray(run.state.parameters.sigma2), task.constants.floor
-    if task.plan.pooled_noise:
-        floor = np.asarray(least_beside_others(sigma2, floor))
+    sigma2 = np.asarray(run.state.parameters.sigma2)
+    floor = task.constants.floor
+    if task.plan.diagonal:
+        floor = np.asarray(_least_noise(sigma2, task.plan, floor))
     met = sigma2 <= floor * (1 + 1e-9)
     if task.plan.diagonal:
         squares = task.squares
-        share = LEAST_TOGETHER if task.plan.pooled_noise else LEAST_OWN_NOISE
         met &= (squares > 0) & ~_lost(task)
         if not met.any():
             return ""
         return (
             f"The noise variance of {_columns(met, names)} ran to zero, and was held at "
-            f"{share:g} of the column's own: a component has taken such a column over "
+            f"{LEAST_OWN_NOISE:g} of the column's own: a component has taken such a column over "
             "(a Heywood case), or it has hardly any noise. Take fewer components, or "
             "noise='isotropic'."
         )
     if met.all() and task.plan.algorithm.at_mode and task.p > task.rows.d:
         return (
-            f"The noise variance ran to zero, and was held at {LEAST_OWN_NOISE:g} of the mean "
+            f"The noise variance ran to zero, and was held at {LEAST_AT_MODE:g} of the mean "
             f"square of X: at their mode, {task.p} components fit any row of {task.rows.d} "
             "columns. Take algorithm='saem', or fewer components."
         )

@@ -33,13 +33,13 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
     mean is one, whatever the degrees of freedom (Kent, Tyler and Vardi, 1994), and the way there is
     shorter.
     """
-    s, prior, floor = statistics, old.prior, constants.floor
+    s, prior = statistics, old.prior
     if plan.mixing is None:
         regression = equations(s, prior, plan.free_mean)
         A = least_squares(regression.covariance, regression.cross, jnp.diag(s.bb))
         pull, mixing = A @ s.b, None
     else:
-        A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, floor)
+        A, mixing = s.mixing.mean, plan.mixing.mstep(s.mixing, old.mixing, constants.floor)
         pull = s.mixing.shift
     left = left_of_columns(s, A, prior, plan.free_mean)
     mean = s.x - s.m - pull if plan.free_mean else jnp.zeros_like(s.x)
@@ -48,10 +48,10 @@ def mstep(statistics: Statistics, old: Parameters, plan: Plan, constants: Consta
         mean = mean / s.weights.total
         dof = solve_dof(s.weights.mean, s.weights.log, old.dof)
     if plan.pooled_noise:
-        least = LEAST_OF_ALL * floor
-        left = scales_together(jnp.maximum(left, least), constants.total_weight / 2)
-        floor = jnp.maximum(least_beside_others(left, floor), least)
-    sigma2 = jnp.maximum(left if plan.diagonal else left.mean(), floor)
+        positive = jnp.maximum(left, LEAST_OF_ALL * constants.floor)
+        left = scales_together(positive, constants.total_weight / 2)
+    left = left if plan.diagonal else left.mean()
+    sigma2 = jnp.maximum(left, least_noise(left, plan, constants.floor))
     # a prior may ask of how many rows it learns: its statistics are sums over them
     sums = jax.tree.map(lambda average: average * constants.total_weight, s.prior)
     return Parameters(A, mean, sigma2, prior.mstep(sums), mixing, dof)
@@ -67,12 +67,16 @@ def left_of_columns(statistics: Statistics, A: Array, prior: Prior, free_mean: b
     return left if s.weights is None else left / s.weights.total
 
 
-def least_beside_others(sigma2: ArrayLike, floor: ArrayLike) -> Array:
-    """Return the minimum noise variance of each column, where these have a common law.
+def least_noise(sigma2: ArrayLike, plan: Plan, floor: ArrayLike) -> Array:
+    """Return the minimum noise variance: of all columns, or of each where they have their own.
 
-    It is ``floor``, or less where the noise of the other columns is as low, each in units of its
-    own floor: then there is hardly any noise, and no component has taken a single column over.
+    It is ``floor``. Where columns have noise of their own it is less if the noise of the other
+    columns is as low, each in units of its own floor: then there is hardly any noise, and no
+    component has taken a single column over. (Coefficients at their mode fit anything.)
     """
     floor = jnp.asarray(floor)
-    in_floors = jnp.exp(jnp.log(sigma2 / floor).mean())
-    return floor * jnp.minimum(1.0, BESIDE_OTHERS * in_floors)
+    if not plan.diagonal or plan.algorithm.at_mode:
+        return floor
+    least = LEAST_OF_ALL * floor
+    in_floors = jnp.exp(jnp.log(jnp.maximum(sigma2, least) / floor).mean())
+    return jnp.maximum(floor * jnp.minimum(1.0, BESIDE_OTHERS * in_floors), least)

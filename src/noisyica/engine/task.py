@@ -47,19 +47,18 @@ SCORED_PARTICLES = {"sequential": 8, "annealed": 1}
 ROUNDING = {"float32": 1e-7, "float64": 1e-13}
 """The minimum noise variance that can be told from rounding, as a share of x's mean square."""
 
-LEAST_OWN_NOISE = 1e-4
+LEAST_AT_MODE = 1e-4
+"""The same for EM at the mode with more components than columns, which fit any row."""
+
+LEAST_OWN_NOISE = 1e-3
 """The minimum noise variance of a column with noise of its own, as a share of its mean square.
 
 The likelihood grows without bound, or nearly, where a component takes a single column over and that
 column's noise runs to zero (a Heywood case): it says nothing of the data. The bound is that of a
-measurement with an error of a hundredth of its spread, below what most columns can claim, and fifty
-times below the bound that is usual in factor analysis (0.005). Sampling gets slow as the noise goes
-to zero, in proportion to the inverse of this."""
-
-LEAST_TOGETHER = 1e-3
-"""The same, where the noise variances have a common law, which keeps them apart from zero.
-
-The bound is lower where the noise of the other columns is (:mod:`noisyica.engine.mstep`)."""
+measurement with an error of three per cent of its spread, and five times below the bound that is
+usual in factor analysis (0.005). It is lower where the noise of the other columns is
+(:mod:`noisyica.engine.mstep`). Sampling gets slow as the noise goes to zero, in proportion to the
+inverse of this."""
 
 LEAST_COLUMN = 1e-34
 """The minimum noise variance of any column, as a share of x's mean square.
@@ -326,16 +325,15 @@ def _least_noise(plan: Plan, p: int, of_columns: np.ndarray) -> np.ndarray:
 
     ``of_columns`` are the mean squares of the columns.
 
-    EM at the mode needs the bound on noise of its own where there are more components than columns,
-    since these then fit any row.
+    EM at the mode needs a bound where there are more components than columns, since these then fit
+    any row.
     """
     mean_square = of_columns.mean()
     if not plan.diagonal:
         unbounded = plan.algorithm.at_mode and p > len(of_columns)
-        share = LEAST_OWN_NOISE if unbounded else ROUNDING[plan.dtype]
+        share = LEAST_AT_MODE if unbounded else ROUNDING[plan.dtype]
         return np.asarray(share * mean_square)
-    share = LEAST_TOGETHER if plan.pooled_noise else LEAST_OWN_NOISE
-    own = np.maximum(share * of_columns, LEAST_COLUMN * mean_square)
+    own = np.maximum(LEAST_OWN_NOISE * of_columns, LEAST_COLUMN * mean_square)
     # a constant column says nothing of its noise: it gets as little as can be told from rounding
     return np.where(of_columns > 0, own, ROUNDING[plan.dtype] * mean_square)
 
