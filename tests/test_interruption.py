@@ -117,7 +117,7 @@ def test_an_interruption_is_not_swallowed_by_a_garbage_collection():
 @pytest.mark.parametrize("moment", ["before the first iteration", "at the last look"])
 def test_an_interruption_at_either_end(tmp_path, monkeypatch, moment):
     """Nothing is learnt yet, or everything is: it is a KeyboardInterrupt all the same."""
-    from noisyica import estimator as module
+    from noisyica.engine import task as module
 
     path = tmp_path / "checkpoint.npz"
     ica = estimator(checkpoint=path)

@@ -30,7 +30,8 @@ def test_nothing_small_is_compiled_by_a_fit(compiled):
     settings = {"prior": "lap", "mean": "zero", "tol": 0, "random_state": 0}
     ica = NoisyICA(2, max_iter=7, **settings).fit(X)
     names = [name for name in compiled() if "<lambda>" not in name]  # tries of compiler options
-    assert names == ["jit(_advance)"]
+    # the loop, and what is said of the columns' noise at the end
+    assert names == ["jit(_advance)", "jit(_own_noise)", "jit(least_noise)"]
     # settings that are numbers, and folds of nearly the same size, are served by the same code
     NoisyICA(2, max_iter=9, kappa=0.7, burn_in=0.2, **settings).fit(X[:295])
     assert compiled() == []

@@ -208,7 +208,8 @@ def test_a_part_of_the_rows_has_their_sums(monkeypatch, rows_per_block, weighted
     numbers = np.sort(rng.choice(len(kept), 10, replace=False))
     with double_precision():
         task = prepare(NoisyICA(2, random_state=0), Rows(X, weight))
-        blocks, share = task.part(numbers)
+        part, share = task.part(numbers)
+    blocks = part.blocks
     rows = (X[kept[numbers]] - task.rows.centre) / task.rows.unit
     counts = np.ones(10) if weight is None else weight[kept[numbers]]
     assert share == pytest.approx(counts.sum() / (40 if weight is None else weight.sum()))
@@ -230,8 +231,8 @@ def test_starts_are_compared_on_rows_from_all_blocks(monkeypatch):
     )
     seen = []
 
-    def best_start(blocks, starts, *others):
-        seen.append(np.asarray(blocks.x)[0].mean(0))
+    def best_start(rows, starts, *others):
+        seen.append(np.asarray(rows.blocks.x)[0].mean(0))
         return starts[0]
 
     monkeypatch.setattr(starting, "best_start", best_start)

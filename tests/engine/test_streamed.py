@@ -104,7 +104,7 @@ def test_a_fit_reads_a_block_at_a_time(streaming):
     sweeper = Streamed(Rows(Elsewhere()), "float32", missing=False)
     assert sweeper.count == 5
     assert most == 64
-    np.testing.assert_allclose(sweeper.sum_xx, np.square(X).sum(0), rtol=1e-12)
+    np.testing.assert_allclose(sweeper.squares, np.square(X).sum(0), rtol=1e-12)
 
 
 def test_a_streamed_fit_goes_on_after_an_interruption(streaming, tmp_path):

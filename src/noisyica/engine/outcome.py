@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -12,11 +13,13 @@ from noisyica._jax.arrays import to_numpy
 from noisyica.engine.convergence import convergence_time
 from noisyica.engine.explained import explained_variance
 from noisyica.engine.mstep import left_of_columns
-from noisyica.engine.state import Run
+from noisyica.engine.state import Constants, Run, State
 from noisyica.engine.task import Task
 from noisyica.laws.together import told_apart
 from noisyica.posterior.student import MOST_DOF
 from noisyica.priors import Prior
+
+Array = jax.Array
 
 LEAST_KNOWN = 0.2
 """The share of a hidden column's mean square that its posterior mean has at least if it is kept."""
@@ -95,12 +98,16 @@ def _simplest(run: Run, task: Task, noise: Any) -> Any:
     """Return one noise variance instead of the columns' own where rows do not tell these apart."""
     if not task.plan.pooled_noise:
         return noise
-    state = run.state
-    prior, free_mean = state.parameters.prior, task.plan.free_mean
-    left = left_of_columns(state.statistics, state.estimate.A, prior, free_mean)
-    left = jnp.maximum(left, task.constants.floor)
-    differ = float(told_apart(left, task.constants.total_weight / 2))
-    return noise if differ > 2 else float(left.mean()) * task.rows.unit**2
+    mean, differ = _own_noise(run.state, task.constants, task.plan.free_mean)
+    return noise if differ > 2 else float(mean) * task.rows.unit**2
+
+
+@functools.partial(jax.jit, static_argnames="free_mean")  # or each operation would be compiled
+def _own_noise(state: State, constants: Constants, free_mean: bool) -> tuple[Array, Array]:
+    """Return the mean noise of the columns, and by how many standard errors they differ."""
+    left = left_of_columns(state.statistics, state.estimate.A, state.parameters.prior, free_mean)
+    left = jnp.maximum(left, constants.floor)
+    return left.mean(), told_apart(left, constants.total_weight / 2)
 
 
 def _of_weights(run: Run, task: Task, dof: float) -> dict[str, Any]:
