@@ -153,14 +153,14 @@ def _claim(table: dict[str, dict[str, Entry]], fit: str, measure: str) -> Claim:
     """Compare the censored models with the logistic model."""
     mean = {prior: row[measure].ours for prior, row in table.items()}
     censored, others = (
-        ", ".join(f"{prior} {mean[prior]:.3f}" for prior in names)
+        ", ".join(f"{mean[prior]:.3f} ({prior})" for prior in names)
         for names in (CENSORED, CONTINUOUS[1:])
     )
     purer = [prior for prior in CENSORED if mean[prior] > mean["log"]]
     return Claim(
         f"{fit.capitalize()}: {len(purer)} of {len(CENSORED)} censored models are purer than log. "
-        f"The {SPOKEN[measure]} is {mean['log']:.3f} for log, {censored} for the censored models "
-        f"and {others} for the other continuous ones.",
+        f"The {SPOKEN[measure]} is {mean['log']:.3f} for log; for the censored models it is "
+        f"{censored}; for the other continuous models it is {others}.",
         len(purer) == len(CENSORED),
     )
 

@@ -213,8 +213,8 @@ def renew(name: str, folder: Path) -> list[Path]:
     Sentences, notes, tables and charts are written anew. The data, the pictures of what was
     learnt and how it was run stay as they are, and the page says of which code its sentences are.
     """
-    page, table = folder / f"{name}.md", folder / f"{name}.csv"
-    entries, text = read_table(table), page.read_text(encoding="utf-8")
+    page, entries = folder / f"{name}.md", read_table(folder / f"{name}.csv")
+    text = page.read_text(encoding="utf-8")
     experiment = importlib.import_module(f"noisyica.paper.{name}")
     reading: Reading = experiment.read(entries, "stand-in" not in _data(text))
     seen = "\n\n".join([claims(reading.claims), *reading.notes])
@@ -228,9 +228,8 @@ def renew(name: str, folder: Path) -> list[Path]:
     anew = f"| {ANEW} | from the numbers of this run by {source.described()} |\n"
     text = re.sub(rf"\| {ANEW} \|.*\n", "", text) + anew
     page.write_text(text, encoding="utf-8")
-    _write_table(entries, table)
     drawn = [_save(chart, folder / f"{name}-{chart.name}.png") for chart in reading.charts]
-    return [page, table, *drawn]
+    return [page, *drawn]
 
 
 def _between(text: str, start: str, end: str, new: str) -> str:

@@ -187,7 +187,7 @@ def read(entries: Sequence[Entry], real: bool) -> Reading:
     agreement = {e.row: e.ours for e in entries if e.table == AGREEMENT and np.isfinite(e.ours)}
     if agreement:
         least = min(agreement, key=lambda prior: agreement[prior])
-        cosines = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in agreement.items())
+        cosines = ", ".join(f"{cosine:.3f} ({prior})" for prior, cosine in agreement.items())
         text = (
             f"The mean cosine of the components of refits is {cosines}. It is least for {least}; "
             "the paper calls teoff unstable."
