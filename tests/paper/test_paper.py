@@ -516,10 +516,9 @@ def test_pages_are_written_anew_from_their_tables(name, tmp_path):
         shutil.copy(file, tmp_path)
     result = CliRunner().invoke(app, [name, "--rewrite", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    before, after = (path / f"{name}.md" for path in (folder, tmp_path))
-    old, new = (path.read_text().rstrip("\n").split("\n") for path in (before, after))
-    assert new[:-1] == old[:-1]
+    old, new = ((path / f"{name}.md").read_text().splitlines() for path in (folder, tmp_path))
     assert new[-1].startswith(f"| {page.ANEW} | from the numbers of this run by ")
+    assert new[:-1] == [line for line in old if page.ANEW not in line]
     assert "As expected" not in (tmp_path / "README.md").read_text()
 
 
