@@ -474,6 +474,22 @@ def test_where_others_win_is_said():
         "sparse at 2 of 8 settings."
     )
     assert claim(claims, "maximum likelihood is at or below").target
+
+
+def test_errors_above_the_papers_count_without_a_spread():
+    """With one repeat errors have no standard error, and are compared all the same."""
+    entries = [
+        Entry(e.table, e.row, e.column, e.ours + 0.1, math.nan, e.paper)
+        if e.row == "SAEM/BG" and e.column == "σ = 0.1"
+        else e
+        for e in image_entries(*[[0.04] * 4] * 3)
+    ]
+    target = claim(images.read(entries).claims, "maximum likelihood is at or below")
+    assert target.holds is False
+    assert "SAEM/BG, n = 30, σ = 0.1: 0.120 ± 0.000 against 0.09" in target.text
+
+
+def test_the_mixture_of_ifa_is_stated():
     assert "(2K + 1)^p = 9" in " ".join(images.read(image_entries(*[[0.1] * 4] * 3)).notes)
 
 

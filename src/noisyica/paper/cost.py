@@ -308,7 +308,7 @@ def _time_claims(table: dict[str, dict[str, Entry]]) -> list[Claim]:
     claims = [
         Claim(
             f"{method} takes {entry.ours:.2f} s for 1,000 iterations. The paper has "
-            f"{entry.paper:.0f} s, on a machine of about 2010, which is {1 / entry.ratio:.0f} "
+            f"{entry.paper:.0f} s, on a machine of about 2010, which is {1 / entry.ratio:,.0f} "
             "times as long."
         )
         for method, entry in seconds.items()
