@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,11 +69,18 @@ def reproduce(
     """
     from noisyica.paper.common import Options
 
-    try:
+    with _errors_of_one_line():
         if rewrite:
             _rewrite(name, output)
         else:
             _reproduce(name, Options(quick, data, repeats, jobs, seed, output / ".cache"), output)
+
+
+@contextmanager
+def _errors_of_one_line() -> Iterator[None]:
+    """Say what went wrong in one line, and exit."""
+    try:
+        yield
     except (ValueError, TypeError, OSError, ImportError) as error:
         Console(stderr=True).print(f"[red]Error:[/red] {error}", highlight=False)
         raise typer.Exit(1) from None
