@@ -1,35 +1,24 @@
-"""The paper's experiments: their measures, how they are run and resumed, and their pages."""
+"""The paper's experiments: their measures, and how they are run, remembered and resumed."""
 
-import csv
 import math
+import subprocess
 
 import numpy as np
 import pytest
-import typer
-from PIL import Image
-from typer.testing import CliRunner
 
+import noisyica
 from noisyica import Model, priors
 from noisyica.paper import (
-    NAMES,
-    Claim,
-    Entry,
     Options,
     common,
     components,
     images,
     measures,
-    page,
-    published,
+    source,
     surfaces,
     tasks,
     transcription,
 )
-from noisyica.paper.command import reproduce
-
-app = typer.Typer()
-app.command()(reproduce)
-
 
 # ----------------------------------------------------------------------------------------- measures
 
@@ -227,6 +216,64 @@ def test_data_are_known_by_what_they_are(tmp_path):
     assert CALLS == [1, 1]
 
 
+def test_edited_code_computes_anew(tmp_path, monkeypatch):
+    """A version does not change when code is edited, a digest of the files does."""
+    CALLS.clear()
+    for digest in ("a", "a", "b", "a"):
+        monkeypatch.setattr(source, "digest", lambda digest=digest: digest)
+        tasks.run(Options(cache=tmp_path, verbose=False), "try", double, [{"x": 1}])
+    assert CALLS == [1, 1]
+
+
+def test_digest_knows_names_and_contents(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.py").write_text("x = 1")
+    (tmp_path / "in" / "b.py").write_text("y = 1")
+
+    def digest():
+        source.digest.cache_clear()
+        return source.digest(tmp_path)
+
+    seen = [digest()]
+    (tmp_path / "notes.txt").write_text("no code")
+    assert digest() == seen[0]
+    (tmp_path / "in" / "b.py").write_text("y = 2")
+    seen.append(digest())
+    (tmp_path / "in" / "b.py").rename(tmp_path / "in" / "c.py")
+    seen.append(digest())
+    (tmp_path / "a.py").write_text("x = 1y")  # the same bytes, cut elsewhere
+    (tmp_path / "in" / "c.py").write_text(" = 2")
+    seen.append(digest())
+    assert len(set(seen)) == 4
+    source.digest.cache_clear()
+    assert source.digest() == source.digest(source.PACKAGE) != seen[0]
+
+
+def test_pages_name_the_commit_or_the_version(tmp_path):
+    def git(*arguments):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        answer = subprocess.run(
+            ["git", *who, "-C", str(tmp_path), *arguments], capture_output=True, check=True
+        )
+        return answer.stdout.decode().strip()
+
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    version = f"version {noisyica.__version__}"
+    assert source.described(package) == version
+    git("init")
+    source.described.cache_clear()
+    assert source.described(package) == version  # installed below a checkout of something else
+    git("add", ".")
+    git("commit", "-m", "first")
+    source.described.cache_clear()
+    assert source.described(package) == f"commit {git('rev-parse', '--short=10', 'HEAD')}"
+    (package / "__init__.py").write_text("x = 1")
+    source.described.cache_clear()
+    assert source.described(package).endswith(", with changes that are not committed")
+
+
 def test_processes_give_the_same_in_the_same_order():
     cases = [{"x": x} for x in range(4)]
     records = tasks.run(Options(jobs=2, verbose=False), "try", simple_double, cases)
@@ -239,109 +286,3 @@ def test_seeds_and_choices():
     assert Options(quick=True).choose(1, 2) == 1
     mean, error = common.summary([1.0, 3.0, math.nan])
     assert (mean, error) == (2.0, pytest.approx(1.0))
-
-
-# -------------------------------------------------------------------------------------------- pages
-
-
-def test_cells_have_the_papers_number_and_the_ratio():
-    assert (
-        page.cell(Entry("t", "r", "c", 0.0123, 0.0012, 0.05))
-        == "0.0123 ± 0.0012 (paper 0.05; × 0.25)"
-    )
-    assert page.cell(Entry("t", "r", "c", 1234.5)) == "1,234"
-    assert page.cell(Entry("t", "r", "c", 0.00027)) == "0.00027"
-    assert page.number(math.nan) == "–"
-    assert (
-        Entry("t", "r", "c", 1.0).ratio != Entry("t", "r", "c", 1.0).ratio
-    )  # NaN where the paper has none
-    table = page.markdown([Entry("t", "a", "x", 1.0), Entry("t", "b", "y", 2.0)])
-    assert table == "| | x | y |\n|---|---|---|\n| a | 1 |  |\n| b |  | 2 |"
-    assert (
-        page.claims([Claim("Seen.", False), Claim("Said.")])
-        == "- **Not as expected.** Seen.\n- Said."
-    )
-
-
-def test_papers_tables_are_whole():
-    assert published.MSE[30]["SAEM/BG"] == (0.09, 0.13, 0.16, 0.6)
-    for table in (
-        *published.MSE.values(),
-        *published.NOISE_VARIANCE.values(),
-        published.CONVERGENCE,
-    ):
-        assert all(len(row) == len(published.SIGMAS) for row in table.values())
-    assert set(published.SECONDS) == set(published.CONVERGENCE)
-    assert set(published.MSE[30]) == set(published.NOISE_VARIANCE[50]) <= set(images.METHODS)
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pages")
-    smaller = pytest.MonkeyPatch()
-    ours = ("SAEM/BG", "SAEM/BG, A hidden")
-    smaller.setattr(images, "OURS", ours)
-    smaller.setattr(images, "METHODS", {name: images.METHODS[name] for name in ours})
-    smaller.setattr(images, "OTHERS", {"FastICA": images.OTHERS["FastICA"]})
-    smaller.setattr(images, "RIVALS", ())
-    smaller.setattr(Options, "choose", lambda self, quick, full: 60 if quick == 300 else (30,))
-    result = CliRunner().invoke(app, ["images", "--quick", "--repeats", "1", "-o", str(folder)])
-    smaller.undo()
-    assert result.exit_code == 0, result.output
-    return folder, result.output
-
-
-def test_a_page_a_table_and_figures(pages):
-    folder, output = pages
-    text = (folder / "images.md").read_text()
-    for words in (
-        "Mean square error of A, 30 images",
-        "paper 0.09; ×",
-        "noisyica reproduce images --quick --repeats 1",
-        "cores",
-        "quick run",
-    ):
-        assert words in text
-    assert "/tmp" not in text
-    with (folder / "images.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    first = next(
-        r
-        for r in rows
-        if r["row"] == "SAEM/BG" and r["column"] == "σ = 0.1" and "Table 1" in r["table"]
-    )
-    assert float(first["paper"]) == 0.09
-    assert float(first["ratio"]) == pytest.approx(float(first["ours"]) / 0.09, rel=1e-4)
-    assert float(first["ours"]) < 0.05
-    for name in ("images-training", "images-estimates"):
-        assert f"({name}.png)" in text
-        with Image.open(folder / f"{name}.png") as image:
-            assert min(image.size) > 200
-        assert (folder / f"{name}.png").stat().st_size < 200_000
-    assert "noise variance" in output
-    assert len((folder / ".cache" / "images.jsonl").read_text().splitlines()) == 16
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nothing"], "There is no experiment 'nothing': give images"),
-        (["images", "--data", "no/such/folder"], "There is no folder"),
-    ],
-)
-def test_errors_are_one_line(arguments, words, tmp_path):
-    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
-    assert result.exit_code == 1
-    assert words in " ".join(result.output.split())
-    assert "Traceback" not in result.output
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_quick_runs(name, tmp_path):
-    result = CliRunner().invoke(app, [name, "--quick", "-o", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / f"{name}.md").is_file()
-    assert (tmp_path / f"{name}.csv").is_file()
-    assert list(tmp_path.glob(f"{name}-*.png"))
-    assert "nan" not in (tmp_path / f"{name}.md").read_text()

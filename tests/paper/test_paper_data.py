@@ -85,7 +85,20 @@ def test_surfaces_of_a_file(tmp_path):
     surfaces = inputs.surfaces(tmp_path)
     assert surfaces.X.shape == (9, 42)
     assert surfaces.real
+    assert surfaces.called["mild patients"] == "patients of the other side"
+    assert "3 controls, and patients with temporal lobe epilepsy on the same side (3)" in (
+        surfaces.description
+    )
+    assert "evenly spread" not in surfaces.description
     assert json.loads(json.dumps(inputs.case(tmp_path, surfaces)))["data"] == str(tmp_path)
+    of = np.where(np.arange(12) < 4, "one", "two")  # of the controls one is in the first
+    of[labels != "control"] = "two"
+    np.savez(tmp_path / "surfaces.npz", **arrays, label=labels, dataset=of)
+    inputs.surfaces.cache_clear()
+    assert (
+        "2 data sets (one, two), over which the groups are not evenly spread: one has 33% of the "
+        "controls, 0% of the same side, 0% of the other side."
+    ) in inputs.surfaces(tmp_path).description
     np.savez(tmp_path / "surfaces.npz", **arrays, label=labels[[1] * 12])
     inputs.surfaces.cache_clear()
     with pytest.raises(ValueError, match=r"label must hold control"):
@@ -105,6 +118,7 @@ def test_surfaces_from_gifti(tmp_path):
     np.testing.assert_array_equal(surfaces.X, values)
     np.testing.assert_array_equal(surfaces.faces, mesh)
     assert surfaces.groups == {"all patients": ("mild", "severe"), "mild patients": ("mild",)}
+    assert surfaces.called["mild patients"] == "mild patients"
     (tmp_path / "surfaces.txt").write_text("ill\n" * 6)
     inputs.surfaces.cache_clear()
     with pytest.raises(ValueError, match="must hold control and other labels; it has ill"):

@@ -80,7 +80,7 @@ def read_text(
 
 
 def _separator(path: Path) -> str | None:
-    """Return what stands between columns, which is the same number of times in the first lines.
+    """Return the separator of columns: the one that occurs equally often in each first line.
 
     None stands for spaces.
     """

@@ -155,9 +155,9 @@ class NormalScales(Weighted):
     def off_centre(self, t: Array) -> tuple[Array, Array]:
         """Terms of each value whose sums' ratio is the mean of log s.
 
-        Each class counts for its share of the variance: so it does not matter whether values that
-        are nearly 0 are called 0 or small, which noise may hide. The mean of log s is 0 of a law
-        that is normal where it is not 0, and it changes by log c where all scales change by c.
+        Each class counts for its share of the variance. So it does not matter whether values near
+        0 are called 0 or small, a difference that noise may hide. The mean of log s is 0 for a law
+        that is an atom at 0 and a standard normal, and grows by log c if all scales grow c times.
         """
         _, shares = self._given_value(t)
         pairs = [

@@ -6,6 +6,7 @@ The command ``noisyica reproduce`` runs them.
 module             what it does
 =================  ==============================================================================
 ``images``         Synthetic images: errors of several methods (Tables 1 and 2).
+``images_claims``  What the page of these images says of its numbers.
 ``mcem``           MCEM against SAEM.
 ``cost``           Time per iteration, and iterations to convergence (Table 3).
 ``components``     Models with fewer and more components than there are.
@@ -19,6 +20,7 @@ module             what it does
 ``transcription``  The paper's algorithm in plain NumPy.
 ``measures``       Measures of components and coefficients.
 ``timing``         Seconds per 1,000 iterations.
+``source``         Which code computes: its digest, and its commit.
 ``tasks``          Runs the cases of an experiment, and remembers their results.
 ``drawing``        The figures.
 ``page``           Writes a result as a page, a table and figures.

@@ -83,13 +83,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence about the result, and whether it agrees with what the paper says or we want.
+    """A sentence about the result, and whether it agrees with what the paper says.
 
-    ``holds`` is None where neither says anything.
+    ``holds`` is None where the paper says nothing. If ``target``, it is not the paper that says
+    it: it is a target of ours, and ``holds`` says whether we meet it.
     """
 
     text: str
     holds: bool | None = None
+    target: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,18 @@ class Picture:
     name: str
     figure: Figure
     caption: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read off the numbers of an experiment: all of its page that needs no run.
+
+    ``charts`` are the pictures that are drawn from the entries alone.
+    """
+
+    claims: list[Claim]
+    notes: list[str]
+    charts: list[Picture] = field(default_factory=list)
 
 
 @dataclass
@@ -116,9 +130,25 @@ class Result:
     legend: str = "Each cell has our mean, plus or minus its standard error over the repeats."
     seconds: float = math.nan  # computing time, summed over all cases
 
-    def find(self, table: str, row: str, column: str) -> Entry:
-        """Return the entry at a place."""
-        return next(e for e in self.entries if (e.table, e.row, e.column) == (table, row, column))
+
+def rows(entries: Iterable[Entry], table: str) -> dict[str, dict[str, Entry]]:
+    """Return the entries of a table by their rows, and then by their columns."""
+    found: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if entry.table == table:
+            found.setdefault(entry.row, {})[entry.column] = entry
+    return found
+
+
+def numbers(row: Mapping[str, Entry]) -> np.ndarray:
+    """Return our numbers in a row of a table."""
+    return np.array([entry.ours for entry in row.values()])
+
+
+def listed(values: Iterable[float], shape: str = ".2g") -> str:
+    """Return numbers as people list them, such as "1.5, 2 and 2.5"."""
+    *first, last = (format(value, shape) for value in values)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def summary(values: Iterable[float]) -> tuple[float, float]:

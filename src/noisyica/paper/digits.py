@@ -5,6 +5,7 @@ The paper has a figure of the components learnt from USPS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,17 @@ from noisyica.paper.common import (
     Entry,
     Options,
     Picture,
+    Reading,
     Record,
     Result,
     column,
     computing_time,
     papers_prior,
+    rows,
     summary,
     where,
 )
-from noisyica.paper.measures import hoyer, nearest_class, purity
+from noisyica.paper.measures import contributions, hoyer, nearest_class, purity
 
 P = 20
 CENSORED, CONTINUOUS = ("bg", "ebg", "et", "te", "teoff"), ("log", "lap", "eg", "ifa")
@@ -33,6 +36,9 @@ FITS: dict[str, str | None] = {
     "A sparse": "sparse",
     "maximum likelihood": None,
 }
+SPOKEN = {"purity": "purity", "purity, one sign": "purity with one sign"}
+"""How a sentence calls these measures."""
+TABLE = "All models, {}"
 PICTURES = {"A hidden": "components", "A sparse": "sparse", "maximum likelihood": "likelihood"}
 """The names of the pictures of these."""
 MEASURES = {
@@ -48,7 +54,7 @@ MEASURES = {
 def estimate(
     prior: str, fit: str, seed: int, max_iter: int, data: str | None, fingerprint: str
 ) -> dict[str, Any]:
-    """Fit one model, and return its measures, its mean and its components."""
+    """Fit one model, and return its measures, its mean, and its components in the data's unit."""
     digits = inputs.digits(data)
     options: dict[str, Any] = {
         "noise": "isotropic",
@@ -68,7 +74,7 @@ def estimate(
         "sparsity": hoyer(beta),
         "noise": float(ica.noise_variance_),
         "mean": ica.mean_,
-        "components": ica.components_,
+        "components": contributions(ica.components_, beta),
     }
 
 
@@ -94,6 +100,8 @@ def run(options: Options) -> Result:
     ]
     records = tasks.run(options, "digits", estimate, cases)
     largest = float(np.unique(digits.labels, return_counts=True)[1].max() / len(digits.labels))
+    entries = _entries(records, fits)
+    reading = read(entries)
     return Result(
         "Handwritten digits",
         f"{P} components of each model. The paper finds that components of the censored models "
@@ -104,55 +112,56 @@ def run(options: Options) -> Result:
         "sign*, the images are those in which the coefficient is largest, or those in which it is "
         "smallest, whichever are purer. The *cosine with a class* is that of the component with "
         "the mean of the digit it is nearest to, from which the mean of all images is subtracted.",
-        digits.description,
+        f"{digits.description} The most frequent digit has {largest:.0%} of the images, which is "
+        "about the purity that chance would give.",
         {"repeats": len(seeds), "iterations": max_iter, "components": P},
-        _entries(records, fits),
-        _claims(records, fits, largest),
+        entries,
+        reading.claims,
         [_picture(where(records, seed=seeds[0], fit=fit), fit, digits.shape) for fit in fits],
-        [
-            "Measures are averages over all components: none is selected. The paper shows its most "
-            "representative results."
-        ],
+        reading.notes,
         seconds=computing_time(records),
     )
 
 
 def _entries(records: list[dict[str, Any]], fits: tuple[str, ...]) -> list[Entry]:
     return [
-        Entry(
-            f"All models, {fit}", prior, head, *summary(column(records, name, prior=prior, fit=fit))
-        )
+        Entry(TABLE.format(fit), prior, head, *summary(column(records, name, prior=prior, fit=fit)))
         for fit in fits
         for prior in priors.PAPER
         for name, head in MEASURES.items()
     ]
 
 
-def _claims(records: list[dict[str, Any]], fits: tuple[str, ...], largest: float) -> list[Claim]:
-    chance = (
-        f"By chance the purity would be about {largest:.2f}, the share of the most frequent digit."
-    )
-    return [
-        Claim(chance),
-        *(_claim(records, fit, measure) for fit in fits for measure in ("purity", "one_sided")),
+def read(entries: Sequence[Entry], real: bool = False) -> Reading:
+    """Return what the page says of the numbers."""
+    tables = {fit: rows(entries, TABLE.format(fit)) for fit in FITS}
+    claims = [
+        _claim(table, fit, MEASURES[measure])
+        for fit, table in tables.items()
+        if table
+        for measure in ("purity", "one_sided")
     ]
+    notes = [
+        "Measures are averages over all components: none is selected. The paper shows its most "
+        "representative results, of four of the models, and says in words what they look like: "
+        "it measures nothing."
+    ]
+    return Reading(claims, notes)
 
 
-def _claim(records: list[dict[str, Any]], fit: str, measure: str) -> Claim:
+def _claim(table: dict[str, dict[str, Entry]], fit: str, measure: str) -> Claim:
     """Compare the censored models with the logistic model."""
-    mean = {
-        prior: float(np.mean(column(records, measure, prior=prior, fit=fit)))
-        for prior in priors.PAPER
-    }
+    mean = {prior: row[measure].ours for prior, row in table.items()}
     censored, others = (
-        ", ".join(f"{prior} {mean[prior]:.3f}" for prior in names)
+        ", ".join(f"{mean[prior]:.3f} ({prior})" for prior in names)
         for names in (CENSORED, CONTINUOUS[1:])
     )
     purer = [prior for prior in CENSORED if mean[prior] > mean["log"]]
     return Claim(
-        f"{fit.capitalize()}, {MEASURES[measure]}: {censored}, against {mean['log']:.3f} for log "
-        f"({others}); {len(purer)} of {len(CENSORED)} censored models are purer than log.",
-        len(purer) == 5,
+        f"{fit.capitalize()}: {len(purer)} of {len(CENSORED)} censored models are purer than log. "
+        f"The {SPOKEN[measure]} is {mean['log']:.3f} for log; for the censored models it is "
+        f"{censored}; for the other continuous models it is {others}.",
+        len(purer) == len(CENSORED),
     )
 
 
@@ -161,6 +170,8 @@ def _picture(records: list[Record], fit: str, shape: tuple[int, int]) -> Picture
     return Picture(
         PICTURES[fit],
         drawing.model_sheets(models, shape, 10, 2),
-        f"The mean (first, less its average) and the {P} components of each model, {fit}; each "
-        "model is divided by its largest entry.",
+        f"The mean (first, less its average) and the {P} components of each model, {fit}. "
+        "Each component is multiplied by the root mean square of its coefficients; all components "
+        "are on one colour scale, and so are all means. The model teoff has no mean, "
+        "but an offset for each image: its first place is empty.",
     )

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 SIGNED = "RdBu_r"
 """The colours of values that may be negative: white is zero."""
+LARGEST = 0.995
+"""A common colour scale ends at this quantile of the absolute values, so that few entries in one
+image do not make all others pale."""
 
 
 def canvas(width: float, height: float) -> Figure:
@@ -78,6 +81,9 @@ def model_sheets(
 ) -> Figure:
     """Draw the mean (less its average) and the components of models.
 
+    All means have one colour scale, and all components another, unless each component has its own.
+    The place of a mean that is 0 everywhere is empty, and says so.
+
     Parameters
     ----------
     models : mapping
@@ -89,7 +95,7 @@ def model_sheets(
     across : int
         The number of models next to each other.
     own_scale : bool
-        Whether each component is divided by its own largest entry, instead of the model's.
+        Whether each component is divided by its own largest entry, instead of a common unit.
     """
     lines = -(-len(models) // across)
     deep = -(-len(next(iter(models.values()))[1]) // columns)
@@ -98,28 +104,37 @@ def model_sheets(
     grid = figure.subplots(lines, across, squeeze=False).ravel()
     for axes in grid:
         axes.set_axis_off()
-    for axes, (name, (mean, components)) in zip(grid, models.items(), strict=False):
-        sheet = _model_sheet(mean - mean.mean(), components, shape, columns, own_scale)
-        image = show(axes, sheet, (-1, 1))
+    means = {name: mean - mean.mean() for name, (mean, _) in models.items()}
+    of_means = unit(list(means.values()))
+    of_all = unit([components for _, components in models.values()])
+    for axes, (name, (_, components)) in zip(grid, models.items(), strict=False):
+        units = np.abs(components).max(1, keepdims=True) if own_scale else of_all
+        scaled = components / np.maximum(units, 1e-12)
+        image = show(axes, _model_sheet(means[name] / of_means, scaled, shape, columns), (-1, 1))
         axes.set_title(name, fontsize=9)
+        if not means[name].any():
+            at = (shape[1] / 2 - 0.5, shape[0] / 2 - 0.5)
+            axes.text(*at, "no\nmean", ha="center", va="center", fontsize=6)
     bar = figure.colorbar(image, ax=grid.tolist(), shrink=0.6, fraction=0.02, aspect=30)
-    unit = "share of its largest entry" if own_scale else "share of the model's largest entry"
-    bar.set_label(unit, fontsize=8)
+    shares = "its largest entry" if own_scale else f"the {LARGEST:.1%} quantile of all components"
+    bar.set_label(f"share of {shares}; means: of all means", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     return figure
 
 
+def unit(images: Sequence[np.ndarray]) -> float:
+    """Return the size at which a common colour scale of images ends."""
+    return max(float(np.quantile(np.abs(np.concatenate(images, axis=None)), LARGEST)), 1e-12)
+
+
 def _model_sheet(
-    mean: np.ndarray, components: np.ndarray, shape: tuple[int, int], columns: int, own_scale: bool
+    mean: np.ndarray, components: np.ndarray, shape: tuple[int, int], columns: int
 ) -> np.ndarray:
     """Put the mean, and to its right the components in lines, into one image."""
-    sizes = np.abs(components)
-    unit = sizes.max(1, keepdims=True) if own_scale else sizes.max()
-    scaled = components / np.maximum(unit, 1e-12)
     tiles = np.full((-(-len(components) // columns), columns + 1, len(mean)), np.nan)
-    tiles[0, 0] = mean / max(np.abs(mean).max(), 1e-12)
+    tiles[0, 0] = mean if mean.any() else np.nan
     for i in range(len(tiles)):
-        line = scaled[i * columns : (i + 1) * columns]
+        line = components[i * columns : (i + 1) * columns]
         tiles[i, 1 : 1 + len(line)] = line
     return mosaic(tiles.reshape(-1, len(mean)), columns + 1, shape)
 
@@ -139,17 +154,35 @@ def curve(
 def surface(
     axes: Axes, vertices: np.ndarray, faces: np.ndarray, values: np.ndarray, limit: float
 ) -> Any:
-    """Draw values at the vertices (n, 3) of a mesh, seen along its thinnest axis.
+    """Draw values at the vertices (n, 3) of a mesh, seen from both sides along its thinnest axis.
 
-    Only triangles that face the viewer are drawn, the farthest first.
+    The view from behind is below the other one, as if the mesh were turned about its longest axis.
+    """
+    centred = vertices - vertices.mean(0)
+    front = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
+    behind = front * (1, -1, -1)
+    height = 1.15 * (front[:, 1].max() - front[:, 1].min())
+    coloured = _one_side(axes, front, faces, values, limit)
+    _one_side(axes, behind - (0, height, 0), faces, values, limit)
+    axes.set_aspect("equal")
+    axes.autoscale_view()
+    axes.set_axis_off()
+    return coloured
+
+
+def _one_side(
+    axes: Axes, vertices: np.ndarray, faces: np.ndarray, values: np.ndarray, limit: float
+) -> Any:
+    """Draw the triangles of a mesh that face the viewer, who looks down the third axis.
+
+    The farthest are drawn first.
     """
     from matplotlib.collections import PolyCollection
 
-    centred = vertices - vertices.mean(0)
-    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
-    corners = turned[faces]
+    corners = vertices[faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    outward = np.sign((normal * corners.mean(1)).sum())  # whichever way round the faces are stored
+    centred = corners.mean(1) - vertices.mean(0)
+    outward = np.sign((normal * centred).sum())  # whichever way round the faces are stored
     seen = np.flatnonzero(outward * normal[:, 2] > 0)
     seen = seen[np.argsort(corners[seen].mean(1)[:, 2])]
     outlines = corners[seen][:, :, :2]
@@ -160,7 +193,4 @@ def surface(
     facing = outward * normal[seen, 2] / np.linalg.norm(normal[seen], axis=1)
     shadows = [(0, 0, 0, 0.35 * (1 - cosine)) for cosine in facing]
     axes.add_collection(PolyCollection(outlines, facecolors=shadows, edgecolors="none"))
-    axes.set_aspect("equal")
-    axes.autoscale_view()
-    axes.set_axis_off()
     return coloured

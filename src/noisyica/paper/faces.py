@@ -5,6 +5,7 @@ The paper has two figures of components learnt from Caltech's faces.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from noisyica.paper.common import (
     Entry,
     Options,
     Picture,
+    Reading,
     Record,
     Result,
     column,
     computing_time,
     papers_prior,
+    rows,
     summary,
     where,
 )
@@ -36,6 +39,8 @@ MEASURES = {
     "noise": "noise variance",
 }
 """The measures of a fit, and their names in the tables."""
+SEEN = {"roughness": ".3f", "effective area": ".2f", "sparsity of coefficients": ".2f"}
+"""The measures that are spoken of, and the formats of their numbers."""
 
 
 def estimate(
@@ -60,8 +65,8 @@ def estimate(
         verbose=False,
     )
     ica.fit(patches.X)
-    rows = patches.X[np.random.default_rng(seed).permutation(len(patches.X))[:ROWS_MEASURED]]
-    draws = ica.model_.posterior_sample(rows, n_draws=20, n_warmup=30, random_state=seed)
+    some = patches.X[np.random.default_rng(seed).permutation(len(patches.X))[:ROWS_MEASURED]]
+    draws = ica.model_.posterior_sample(some, n_draws=20, n_warmup=30, random_state=seed)
     norms = np.linalg.norm(ica.components_, axis=1)
     alive = norms > 0.01 * norms.max()
     return {
@@ -91,6 +96,8 @@ def run(options: Options) -> Result:
     ]
     records = tasks.run(options, "faces", estimate, cases)
     first = where(records, seed=seeds[0])
+    entries = _entries(records)
+    reading = read(entries)
     return Result(
         "Patches of faces",
         f"{FEW} components of {len(models)} models, and {many} of the logistic and the "
@@ -103,16 +110,13 @@ def run(options: Options) -> Result:
         f"{patches.description} The paper has 499,697 patches; of which grid, and whether their "
         "means were subtracted, it does not say.",
         {"repeats": len(seeds), "iterations": max_iter, "fit": "A hidden (the default)"},
-        _entries(records),
-        _claims(records, many),
+        entries,
+        reading.claims,
         [
             _picture(where(first, p=FEW), "components", patches.shape),
             _picture(where(first, p=many), "many", patches.shape),
         ],
-        [
-            "The mean of a patch is subtracted because it has most of the variance, and one "
-            "constant component would have it: the offset model (teoff) then has no offset to find."
-        ],
+        reading.notes,
         seconds=computing_time(records),
     )
 
@@ -125,25 +129,29 @@ def _entries(records: list[dict[str, Any]]) -> list[Entry]:
     ]
 
 
-def _claims(records: list[dict[str, Any]], many: int) -> list[Claim]:
+def read(entries: Sequence[Entry], real: bool = False) -> Reading:
+    """Return what the page says of the numbers."""
     claims = []
-    for p in (FEW, many):
-        log, bg = (
-            {name: float(np.mean(column(records, name, prior=prior, p=p))) for name in MEASURES}
-            for prior in TWO
+    for table in dict.fromkeys(entry.table for entry in entries):
+        log, bg = (rows(entries, table)[prior] for prior in TWO)
+        seen = ", the ".join(
+            f"{measure} is {log[measure].ours:{form}} for log and {bg[measure].ours:{form}} for bg"
+            for measure, form in SEEN.items()
         )
-        text = (
-            f"{p} components: roughness {log['roughness']:.3f} for log and {bg['roughness']:.3f} "
-            f"for bg, effective area {log['area']:.2f} and {bg['area']:.2f}; sparsity of the "
-            f"coefficients {log['sparsity']:.2f} and {bg['sparsity']:.2f} "
-            f"({bg['on']:.0%} on in bg)."
-        )
-        if p == many:
-            text += " The paper has textures in log and shapes in bg."
-            claims.append(Claim(text, log["roughness"] > bg["roughness"]))
-        else:
+        text = f"{table}: the {seen} ({bg[MEASURES['on']].ours:.0%} on in bg)."
+        if table == f"{FEW} components":
             claims.append(Claim(text))
-    return claims
+            continue
+        text += (
+            " The paper sees textures in log and shapes in bg, which we take for less roughness "
+            "in bg."
+        )
+        claims.append(Claim(text, log["roughness"].ours > bg["roughness"].ours))
+    notes = [
+        "The mean of a patch is subtracted because it has most of the variance, and one constant "
+        "component would have it: the offset model (teoff) then has no offset to find."
+    ]
+    return Reading(claims, notes)
 
 
 def _picture(records: list[Record], name: str, shape: tuple[int, int]) -> Picture:
@@ -152,6 +160,7 @@ def _picture(records: list[Record], name: str, shape: tuple[int, int]) -> Pictur
     return Picture(
         name,
         drawing.model_sheets(models, shape, 10, 2, own_scale=True),
-        f"The mean (first, less its average) and the {p} components of each model, each divided by "
-        "its largest entry.",
+        f"The mean (first, less its average) and the {p} components of each model. Each is divided "
+        "by its own largest entry: compared are patterns, whose sizes differ widely."
+        + (" The model teoff has no mean: its first place is empty." if "teoff" in models else ""),
     )

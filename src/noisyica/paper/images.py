@@ -5,19 +5,19 @@ The paper has them in Tables 1 and 2, and in two figures.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.decomposition import FactorAnalysis, FastICA, SparsePCA
 
 from noisyica import Model, NoisyICA, Smooth, priors
-from noisyica.paper import drawing, published, tasks
+from noisyica.paper import drawing, images_claims, published, tasks
 from noisyica.paper.common import (
-    Claim,
     Entry,
     Options,
     Picture,
+    Reading,
     Record,
     Result,
     column,
@@ -25,6 +25,7 @@ from noisyica.paper.common import (
     summary,
     where,
 )
+from noisyica.paper.images_claims import BOUND, COUNTS, ERROR, IFA_CLASSES, NOISE, SCALED
 from noisyica.paper.measures import matched, mean_square_error
 
 SIDE, ALPHA = 16, 0.8
@@ -45,8 +46,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "SAEM/BG, A smooth": {"prior": "bg", "mixing_prior": Smooth(shape=(SIDE, SIDE))},
 }
 """Our methods by name. Those of the paper are maximum likelihood; our default has A hidden."""
-OURS = ("SAEM/BG", "SAEM/BG, A hidden", "SAEM/BG, A sparse")
-"""Those of our methods that other methods are compared with."""
 OTHERS: dict[str, Callable[[int], Any]] = {
     "FastICA": lambda seed: FastICA(2, whiten="unit-variance", random_state=seed, max_iter=1000),
     "FactorAnalysis, varimax": lambda seed: FactorAnalysis(
@@ -55,9 +54,6 @@ OTHERS: dict[str, Callable[[int], Any]] = {
     "SparsePCA": lambda seed: SparsePCA(2, random_state=seed, max_iter=200),
 }
 """Methods of scikit-learn by name, as functions of the random seed."""
-RIVALS = ("FAM-EM/Log", "FAM-EM/Log, random start")
-BOUND = "least squares, β known"
-"""The regression of x on the true coefficients: the best one could do if nothing were hidden."""
 
 
 def truth() -> np.ndarray:
@@ -119,7 +115,7 @@ def _other(estimator: Any, X: np.ndarray) -> tuple[np.ndarray, float]:
 def run(options: Options) -> Result:
     """Run the experiment: all methods, numbers of images and noise levels."""
     seeds = options.seeds(3, 50)
-    counts, max_iter = options.choose((30, 100), (30, 50, 100)), options.choose(300, 1000)
+    counts, max_iter = options.choose(COUNTS[::2], COUNTS), options.choose(300, 1000)
     cases = [
         {"method": method, "n": n, "sigma": sigma, "seed": seed, "max_iter": max_iter}
         for n in counts
@@ -129,6 +125,8 @@ def run(options: Options) -> Result:
     ]
     records = tasks.run(options, "images", estimate, cases)
     first = where(records, seed=seeds[0])
+    entries = _entries(records, counts)
+    reading = read(entries)
     return Result(
         "Synthetic images: which method finds the components?",
         f"Two binary images, a cross and a square ({SIDE} x {SIDE} pixels), are mixed with "
@@ -142,10 +140,10 @@ def run(options: Options) -> Result:
             "iterations": max_iter,
             "images in a training set": ", ".join(map(str, counts)),
         },
-        _entries(records, counts),
-        _claims(records, counts),
+        entries,
+        reading.claims,
         [_training_sets(seeds[0]), _estimates(first, (counts[0], counts[-1]))],
-        _notes(),
+        reading.notes,
         seconds=computing_time(records),
     )
 
@@ -166,10 +164,10 @@ def _notes() -> list[str]:
         "the true coefficients is no "
         "method but a bound: the error that is left when nothing is hidden. (A normal prior for A, "
         "or a penalty, can still do better.)",
-        "The error of IFA is mostly one of scale, as the table at the best scale shows: its law "
-        "has a variance of at least 1, the truth 0.8, and the larger its variance, the smaller is "
-        "A. EM/IFA and SAEM/IFA maximise the same likelihood; in the paper their errors differ by "
-        "a factor of three.",
+        f"{IFA_CLASSES} The error of IFA is mostly one of scale, as the table at the best scale "
+        "shows: its law has a variance of at least 1, the truth 0.8, and the larger its variance, "
+        "the smaller is A. EM/IFA and SAEM/IFA maximise the same likelihood; in the paper their "
+        "errors differ by a factor of three.",
         f"An A of zeros would have the error {zeros:.3f}. Errors depend on how many pixels of the "
         "components are not 0, so that ratios to the paper's errors compare the methods with each "
         "other rather than with the paper. Its errors of FAM-EM, 0.5, are larger than that of "
@@ -182,122 +180,23 @@ def _notes() -> list[str]:
 def _entries(records: list[dict[str, Any]], counts: tuple[int, ...]) -> list[Entry]:
     entries = []
     for measure, title, known in (
-        ("mse", "Mean square error of A, {} images (Table 1)", published.MSE),
-        (
-            "noise_variance",
-            "Estimated noise variance, {} images (Table 2)",
-            published.NOISE_VARIANCE,
-        ),
-        ("scaled", "Mean square error of A at its best scale, {} images", {}),
+        ("mse", ERROR, published.MSE),
+        ("noise_variance", NOISE, published.NOISE_VARIANCE),
+        ("scaled", SCALED, {}),
     ):
         for n in counts:
             for method in (*METHODS, *OTHERS, BOUND):
                 for i, sigma in enumerate(published.SIGMAS):
-                    ours = summary(column(records, measure, method=method, n=n, sigma=sigma))
+                    mean = summary(column(records, measure, method=method, n=n, sigma=sigma))
                     theirs = known.get(n, {}).get(method, [np.nan] * len(published.SIGMAS))[i]
                     head = f"σ² = {sigma**2:.2g}" if measure == "noise_variance" else f"σ = {sigma}"
-                    entries.append(Entry(title.format(n), method, head, *ours, theirs))
+                    entries.append(Entry(title.format(n), method, head, *mean, theirs))
     return entries
 
 
-def _claims(records: list[dict[str, Any]], counts: tuple[int, ...]) -> list[Claim]:
-    return [
-        *_rival_claims(records, counts),
-        _paper_claim(records, counts),
-        *_other_claims(records, counts),
-        _noise_claim(records, counts),
-    ]
-
-
-def _errors(records: list[dict[str, Any]], method: str, n: int) -> np.ndarray:
-    """Return the mean error of a method at each noise level."""
-    return np.array(
-        [
-            np.mean(column(records, "mse", method=method, n=n, sigma=sigma))
-            for sigma in published.SIGMAS
-        ]
-    )
-
-
-def _rival_claims(records: list[dict[str, Any]], counts: tuple[int, ...]) -> list[Claim]:
-    """Compare SAEM with the methods that the paper says it is better than."""
-    claims = []
-    for rival in RIVALS:
-        for ours in ("SAEM/Log", "SAEM/Log, A hidden"):
-            ratios = np.array(
-                [_errors(records, rival, n) / _errors(records, ours, n) for n in counts]
-            )
-            text = (
-                f"{rival} has {ratios.min():.2g} to {ratios.max():.2g} times the error of {ours}, "
-                f"which has the same prior; it is worse at {(ratios > 1).sum()} of {ratios.size} "
-                "settings."
-            )
-            claims.append(Claim(text, bool((ratios > 1).all())))
-    return claims
-
-
-def _paper_claim(records: list[dict[str, Any]], counts: tuple[int, ...]) -> Claim:
-    """Compare our maximum likelihood with the paper's.
-
-    Only those cells count in which the paper's error is not below that of least squares.
-    """
-    above, total = [], 0
-    for n in counts:
-        for method, errors in published.MSE.get(n, {}).items():
-            for sigma, theirs in zip(published.SIGMAS, errors, strict=True):
-                (ours, error), (bound, _) = (
-                    summary(column(records, "mse", method=name, n=n, sigma=sigma))
-                    for name in (method, BOUND)
-                )
-                if method not in SAEM or bound > theirs:
-                    continue
-                total += 1
-                if ours - 2 * error > theirs + 0.005:  # the paper has two digits
-                    place = f"{method}, n = {n}, σ = {sigma}"
-                    above.append(f"{place}: {ours:.3f} ± {error:.3f} against {theirs:g}")
-    text = (
-        f"Maximum likelihood is at or below the paper's error in {total - len(above)} of the "
-        f"{total} cells where {BOUND}, is"
-    )
-    return Claim(f"{text}{'; above it in ' + '; '.join(above) if above else ''}.", not above)
-
-
-def _other_claims(records: list[dict[str, Any]], counts: tuple[int, ...]) -> list[Claim]:
-    """Compare the methods of scikit-learn with SAEM."""
-    levels = ", ".join(map(str, published.SIGMAS))
-    claims = []
-    for other in OTHERS:
-        for ours in OURS:
-            ratios = {n: _errors(records, other, n) / _errors(records, ours, n) for n in counts}
-            listed = "; ".join(
-                f"{', '.join(f'{ratio:.2g}' for ratio in values)} (n = {n})"
-                for n, values in ratios.items()
-            )
-            text = f"The error of {other} is that of {ours}, at σ = {levels}, times {listed}."
-            claims.append(Claim(text))
-    return claims
-
-
-def _noise_claim(records: list[dict[str, Any]], counts: tuple[int, ...]) -> Claim:
-    """Compare the noise variances that our methods estimate with the truth."""
-    ratios = {
-        (method, n, sigma): np.mean(
-            column(records, "noise_variance", method=method, n=n, sigma=sigma)
-        )
-        / sigma**2
-        for method in METHODS
-        for n in counts
-        for sigma in published.SIGMAS
-    }
-    method, n, sigma = worst = max(ratios, key=lambda place: abs(np.log(ratios[place])))
-    hidden = [value for place, value in ratios.items() if ", A " in place[0]]
-    return Claim(
-        f"The noise variance is well estimated by all of our methods: it is "
-        f"{min(ratios.values()):.3f} to {max(ratios.values()):.3f} of the truth, farthest off with "
-        f"{method} at n = {n}, σ = {sigma}; with a prior of A, it is {min(hidden):.3f} to "
-        f"{max(hidden):.3f} of the truth.",
-        abs(float(np.log(ratios[worst]))) < 0.2,
-    )
+def read(entries: Sequence[Entry], real: bool = False) -> Reading:
+    """Return what the page says of the numbers."""
+    return Reading(images_claims.claims(entries), _notes())
 
 
 def _training_sets(seed: int) -> Picture:

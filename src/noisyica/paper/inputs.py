@@ -40,9 +40,8 @@ class Surfaces(NamedTuple):
     vertices: np.ndarray
     faces: np.ndarray
     labels: np.ndarray
-    groups: dict[
-        str, tuple[str, ...]
-    ]  # the labels of the patients in each comparison with controls
+    groups: dict[str, tuple[str, ...]]  # the labels of the patients, by the paper's comparison
+    called: dict[str, str]  # what the patients of a comparison are here
     description: str
     real: bool
 
@@ -202,16 +201,43 @@ def _hippocampi(path: Path) -> Surfaces:
             f"{path}: label must hold {LABELS[0]}, {LABELS[1]} and {LABELS[2]}; it has "
             f"{', '.join(np.unique(label))}."
         )
-    controls, same_side, other_side = (int((label == name).sum()) for name in LABELS)
     text = (
         f"Log-Jacobians of {kept.sum()} left hippocampi on a mesh of {len(vertices):,} vertices: "
-        f"{controls} controls, and patients with temporal lobe epilepsy on the same side "
-        f"({same_side}) or on the other ({other_side}, taken for the paper's mild group). The "
-        "paper's 101 surfaces are of controls and of patients with Alzheimer's disease, and not "
-        "public."
+        f"{_counts(path, label)}. The paper's 101 surfaces are of controls and of patients with "
+        "Alzheimer's disease, and not public. Its mild group has no counterpart here: in its place "
+        "are the patients whose epilepsy is of the other side."
     )
     groups = {"all patients": LABELS[1:], "mild patients": LABELS[2:]}
-    return Surfaces(X[kept].astype(float), vertices, mesh, label[kept], groups, text, True)
+    called = {"all patients": "all patients", "mild patients": "patients of the other side"}
+    return Surfaces(X[kept].astype(float), vertices, mesh, label[kept], groups, called, text, True)
+
+
+def _counts(path: Path, label: np.ndarray) -> str:
+    """Say how many hippocampi of each group there are, and from which data sets they come.
+
+    The groups are not evenly spread over the data sets. Where a file does not say which surface is
+    from which, in an array "dataset", the page cannot either.
+    """
+    controls, same_side, other_side = (int((label == name).sum()) for name in LABELS)
+    text = (
+        f"{controls} controls, and patients with temporal lobe epilepsy on the same side "
+        f"({same_side}) or on the other ({other_side})"
+    )
+    with np.load(path, allow_pickle=False) as file:
+        of = file["dataset"] if "dataset" in file.files else np.full(len(label), "one")
+    names = np.unique(of[np.isin(label, LABELS)]).tolist()
+    if len(names) < 2:
+        return text
+    shares = ", ".join(
+        f"{np.mean(of[label == name] == names[0]):.0%} of the {what}"
+        for name, what in zip(LABELS, ("controls", "same side", "other side"), strict=True)
+    )
+    return (
+        f"{text}. They come from {len(names)} data sets ({', '.join(names)}), over which the "
+        f"groups are not evenly spread: {names[0]} has {shares}. Differences between the data sets "
+        "can thus look like differences between the groups: this is a test of the program, not of "
+        "the disease"
+    )
 
 
 def _gifti_surfaces(folder: Path) -> Surfaces:
@@ -231,10 +257,12 @@ def _gifti_surfaces(folder: Path) -> Surfaces:
     counts = ", ".join(f"{(label == name).sum()} {name}" for name in ("control", *others))
     text = (
         f"Fields on {len(label)} surfaces of {len(mesh.vertices):,} vertices, from GIFTI files: "
-        f"{counts} ({mild} is the mild group)."
+        f"{counts} ({mild} is in the place of the paper's mild group)."
     )
     groups = {"all patients": others, "mild patients": (mild,)}
-    return Surfaces(rows.X.astype(float), mesh.vertices, mesh.faces, label, groups, text, True)
+    called = {"all patients": "all patients", "mild patients": f"{mild} patients"}
+    X = rows.X.astype(float)
+    return Surfaces(X, mesh.vertices, mesh.faces, label, groups, called, text, True)
 
 
 def _simulated_surfaces() -> Surfaces:
@@ -257,7 +285,8 @@ def _simulated_surfaces() -> Surfaces:
         "components), a stand-in for the hippocampi."
     )
     groups = {"all patients": ("mild", "severe"), "mild patients": ("mild",)}
-    return Surfaces(X, vertices, mesh, label, groups, text, False)
+    called = {"all patients": "all simulated patients", "mild patients": "simulated mild patients"}
+    return Surfaces(X, vertices, mesh, label, groups, called, text, False)
 
 
 def sphere(divisions: int) -> tuple[np.ndarray, np.ndarray]:

@@ -39,6 +39,15 @@ def matched_cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return cosine[linear_sum_assignment(-cosine)]
 
 
+def contributions(components: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Return the components (p, d) in the unit of the data.
+
+    Each is multiplied by the root mean square of its coefficients, the columns of beta. Components
+    of models with different laws of the coefficients can then be compared.
+    """
+    return components * np.sqrt(np.square(beta).mean(0))[:, None]
+
+
 def purity(beta: np.ndarray, labels: np.ndarray, top: int, one_sided: bool = False) -> np.ndarray:
     """Return the purity of each coefficient, (p,).
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import math
 import os
 import platform
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from noisyica.paper import NAMES
-from noisyica.paper.common import Claim, Entry, Options, Picture, Result
+from noisyica.paper import NAMES, source
+from noisyica.paper.common import Claim, Entry, Options, Picture, Reading, Result
 
 QUICK = "This is a quick run: few repeats and iterations. The numbers of the full run differ."
+ANEW = "sentences, tables and charts written anew"
+"""What a page says of itself that was written anew by :func:`renew`."""
 DPI = 110
 LARGE, COLOURS = 190_000, 256
 """A PNG of more than so many bytes is reduced to so many colours."""
@@ -40,22 +44,41 @@ def text(name: str, result: Result, options: Options) -> str:
         f"## Tables\n\n{result.legend} Where the paper has this number too, it follows in "
         "brackets, and then the ratio of ours to the paper's."
     )
-    for table in dict.fromkeys(entry.table for entry in result.entries):
-        entries = [entry for entry in result.entries if entry.table == table]
-        parts.append(f"### {table}\n\n{markdown(entries)}")
+    parts.append(tables(result.entries))
     parts.append("## Figures")
-    parts += [
-        f"![{picture.caption}]({name}-{picture.name}.png)\n\n*{picture.caption}*"
-        for picture in result.pictures
-    ]
+    parts += [_figure(name, picture.name, picture.caption) for picture in result.pictures]
     parts.append("## How it was run\n\n" + _how_it_was_run(name, result, options))
     return "\n\n".join(parts) + "\n"
 
 
+def _figure(name: str, of: str, caption: str) -> str:
+    """Return a figure of a page, with its caption."""
+    return f"![{caption}]({name}-{of}.png)\n\n*{caption}*"
+
+
+def tables(entries: Sequence[Entry]) -> str:
+    """Return all tables, each below its title."""
+    parts = []
+    for table in dict.fromkeys(entry.table for entry in entries):
+        parts += [f"### {table}", markdown([e for e in entries if e.table == table])]
+    return "\n\n".join(parts)
+
+
 def claims(sentences: Sequence[Claim]) -> str:
-    """Return the claims as a list; where something was expected, each says first if it holds."""
-    words = {True: "**As expected.** ", False: "**Not as expected.** ", None: ""}
-    return "\n".join(f"- {words[claim.holds]}{claim.text}" for claim in sentences)
+    """Return the claims as a list.
+
+    Each says first whether it agrees with the paper, or meets our own target, if there is either.
+    """
+    return "\n".join(f"- {verdict(claim)}{claim.text}" for claim in sentences)
+
+
+def verdict(claim: Claim) -> str:
+    """Return the words that stand before a claim."""
+    if claim.holds is None:
+        return ""
+    if claim.target:
+        return "**Meets our target.** " if claim.holds else "**Misses our target.** "
+    return "**Agrees with the paper.** " if claim.holds else "**Does not agree with the paper.** "
 
 
 def markdown(entries: Sequence[Entry]) -> str:
@@ -144,6 +167,7 @@ def _how_it_was_run(name: str, result: Result, options: Options) -> str:
         "computing time": f"{duration(result.seconds)}, summed over all cases",
         "machine": machine(),
         "versions": f"{versions}, Python {platform.python_version()}",
+        "code": f"{source.described()}; digest of the source files {source.digest()[:12]}",
     }
     return "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in rows.items())
 
@@ -161,6 +185,62 @@ def _write_table(entries: Sequence[Entry], path: Path) -> None:
             [e.table, e.row, e.column, *map(shown, (e.ours, e.spread, e.paper, e.ratio))]
             for e in entries
         )
+
+
+def read_table(path: Path) -> list[Entry]:
+    """Read the entries of a CSV file that :func:`write` has written."""
+
+    def value(shown: str) -> float:
+        return float(shown) if shown else math.nan
+
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Entry(
+                line["table"],
+                line["row"],
+                line["column"],
+                value(line["ours"]),
+                value(line["spread"]),
+                value(line["paper"]),
+            )
+            for line in csv.DictReader(file)
+        ]
+
+
+def renew(name: str, folder: Path) -> list[Path]:
+    """Write a page anew from its table, without a run, and return what was written.
+
+    Sentences, notes, tables and charts are written anew. The data, the pictures of what was
+    learnt and how it was run stay as they are, and the page says of which code its sentences are.
+    """
+    page, entries = folder / f"{name}.md", read_table(folder / f"{name}.csv")
+    text = page.read_text(encoding="utf-8")
+    experiment = importlib.import_module(f"noisyica.paper.{name}")
+    reading: Reading = experiment.read(entries, "stand-in" not in _data(text))
+    seen = "\n\n".join([claims(reading.claims), *reading.notes])
+    text = _between(text, "## What we see\n\n", "\n\n## Tables\n", seen)
+    before, after = text.split("\n\n### ", 1)
+    text = f"{before}\n\n{tables(entries)}\n\n## Figures\n{after.split('## Figures', 1)[1][1:]}"
+    for chart in reading.charts:
+        place = re.compile(rf"!\[[^]]*\]\({name}-{chart.name}\.png\)\n\n\*.*\*")
+        figure = _figure(name, chart.name, chart.caption)
+        text = place.sub(figure.replace("\\", r"\\"), text)
+    anew = f"| {ANEW} | from the numbers of this run by {source.described()} |\n"
+    text = re.sub(rf"\| {ANEW} \|.*\n", "", text) + anew
+    page.write_text(text, encoding="utf-8")
+    drawn = [_save(chart, folder / f"{name}-{chart.name}.png") for chart in reading.charts]
+    return [page, *drawn]
+
+
+def _between(text: str, start: str, end: str, new: str) -> str:
+    """Return the text with what stands between two marks replaced."""
+    before, rest = text.split(start, 1)
+    return before + start + new + end + rest.split(end, 1)[1]
+
+
+def _data(text: str) -> str:
+    """Return what a page says of its data."""
+    return text.split("**Data.** ", 1)[1].split("\n", 1)[0]
 
 
 def _save(picture: Picture, path: Path) -> Path:
@@ -187,10 +267,9 @@ def write_index(folder: Path) -> Path:
         if (folder / f"{name}.md").is_file():
             page = (folder / f"{name}.md").read_text(encoding="utf-8")
             title = page.split("\n", 1)[0].removeprefix("# ")
-            data = page.split("**Data.** ", 1)[1].split("\n", 1)[0]
             quick = "\n\n" + QUICK if QUICK in page else ""
             seen = page.split("## What we see\n\n", 1)[1].split("\n\n", 1)[0]
-            parts.append(f"## [{title}]({name}.md)\n\n{data}{quick}\n\n{seen}")
+            parts.append(f"## [{title}]({name}.md)\n\n{_data(page)}{quick}\n\n{seen}")
     path = folder / "README.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path

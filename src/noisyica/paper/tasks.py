@@ -13,7 +13,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from noisyica.paper import source
 from noisyica.paper.common import Options
 from noisyica.progress import Reporter
 
@@ -109,10 +109,12 @@ def _key(function: Callable[..., Outcome], case: Case) -> str:
     """Return what a case is known by in the cache.
 
     Data are known by their fingerprint, which is part of the case. Their folder does not matter.
+    The code is known by the digest of its files: a version alone would let edited code return
+    what it computed before.
     """
     arguments = {name: value for name, value in case.items() if name != "data"}
     text = json.dumps(
-        [version("noisyica"), function.__module__, function.__qualname__, arguments], sort_keys=True
+        [source.digest(), function.__module__, function.__qualname__, arguments], sort_keys=True
     )
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 

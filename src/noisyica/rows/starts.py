@@ -184,8 +184,8 @@ def _with_random_columns(
 def _noise_variance(variances: np.ndarray, known: int, p: int, d: int) -> float:
     """Return the noise variance to start from: what the known columns leave, and not too little.
 
-    Where p > d, or no column is known, that is half of the total variance: principal components
-    leave nothing to tell the noise by, which must not begin too low.
+    Where p > d, or no column is known, that is half of the total variance: p principal components
+    would explain everything, and columns die if the noise begins too low.
     """
     total = float(variances.sum())
     if known == 0:
