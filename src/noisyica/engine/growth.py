@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.state import Constants, Schedule
@@ -93,7 +94,8 @@ def rows_needed(sample: np.ndarray, p: int) -> float:
     least = float(PER_COMPONENT * p)
     if p >= d:  # nothing is left by which the noise could be told
         return max(least, float(PER_COMPONENT * d))
-    variances = starts.principal(sample)[0]
+    with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
+        variances = starts.principal(sample)[0]
     variances = np.append(variances, np.zeros(max(p + 1 - len(variances), 0)))
     noise = variances[p:].sum() / (d - p)
     signal = variances[p - 1] - noise
