@@ -16,6 +16,7 @@ from noisyica import Model, NoisyICA, laws, priors
 from noisyica._jax.precision import double_precision
 from noisyica.engine import reliability as subject
 from noisyica.engine import starting
+from noisyica.engine import task as task_module
 from noisyica.engine.convergence import similarity
 from noisyica.engine.task import prepare
 from noisyica.rows import block
@@ -197,9 +198,10 @@ def test_three_rows_have_no_halves():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rows_per_block", [16, 64])
-def test_a_part_of_the_rows_has_their_sums(monkeypatch, rows_per_block, weighted):
+@pytest.mark.parametrize(("rows_per_block", "few"), [(16, 1e9), (64, 1e9), (64, 0)])
+def test_a_part_of_the_rows_has_their_sums(monkeypatch, rows_per_block, few, weighted):
     monkeypatch.setattr(block, "ROWS_ON_CPU", rows_per_block)
+    monkeypatch.setattr(task_module, "FEW_PRODUCTS", few)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     X[5, 1] = np.nan

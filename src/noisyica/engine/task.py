@@ -44,6 +44,11 @@ With few states that takes less time to compile and to run than annealing."""
 SCORED_PARTICLES = {"sequential": 8, "annealed": 1}
 """The number of particles per row where it is an average of weights."""
 
+FEW_PRODUCTS = 3e7
+"""The size n d p up to which some of the rows are learnt from by the code for all of them.
+
+Beyond it, sweeping rows of no weight as well takes longer than compiling anew."""
+
 ROUNDING = {"float32": 1e-7, "float64": 1e-13}
 """The minimum noise variance that can be told from rounding, as a share of x's mean square."""
 
@@ -146,12 +151,12 @@ class Task(NamedTuple):
     def part(self, numbers: np.ndarray) -> tuple[InMemory, float]:
         """Return some of the rows in memory, and the share of the total weight these have.
 
-        Where one block holds all rows, the weight of the others is zero there, so that the code
-        that was compiled for all rows serves.
+        Where one block holds all rows, and these are few, the weight of the others is zero there:
+        so the code that was compiled for all rows serves.
         """
         rows = self.rows.part(numbers)
         share = rows.total_weight / self.rows.total_weight
-        if self.only_block is None:
+        if self.only_block is None or self.rows.n * self.rows.d * self.p > FEW_PRODUCTS:
             return InMemory(device_blocks(rows, self.plan.dtype)), share
         blocks = self.only_block.blocks
         x = np.asarray(blocks.x)[0]  # a view
