@@ -113,7 +113,8 @@ def _start(task: Task, method: str) -> Parameters:
     if task.mixing is not None and task.prior.symmetric and not task.mixing.symmetric:
         A = A * np.where((A**3).sum(0) * task.mixing.mean() < 0, -1.0, 1.0)
     noise = np.maximum(noise, task.constants.floor)
-    return task.zeros._replace(A=A, sigma2=np.asarray(noise, float))  # type: ignore[arg-type]
+    prior = task.prior.begun(lambda: np.linalg.pinv(A) @ task.sample.mean(0))
+    return task.zeros._replace(A=A, sigma2=np.asarray(noise, float), prior=prior)  # type: ignore[arg-type]
 
 
 def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:

@@ -375,6 +375,18 @@ class Law:
             "choose mean='free', 'zero' or 'offset' instead of 'shift'."
         )
 
+    @property
+    def location_information(self) -> ArrayLike | None:
+        """Fisher's information of a value on the law's location; None if infinite or not known."""
+        return None
+
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        """Terms psi(t) and the information on the location; both are 0 where it is not known."""
+        information = self.location_information
+        if information is None:
+            return jnp.zeros_like(t), jnp.zeros_like(t)
+        return self.score(t), jnp.zeros_like(t) + information
+
     def guarded(self: LawType) -> LawType:
         """The law to propose from in Metropolis sampling: itself, kept off degenerate weights."""
         return self

@@ -131,8 +131,12 @@ class Logistic(Law):
     def score(self, t: Array) -> Array:
         return 2 * jnp.tanh(t)
 
+    @property
+    def location_information(self) -> float:
+        return 4 / 3  # E[(2 tanh t)^2]
+
     def located(self) -> Located:
-        return Located(self, FIRST_LOCATION, 4 / 3)  # E[(2 tanh t)^2]
+        return Located(self, FIRST_LOCATION, self.location_information)
 
 
 def _sign(b: Array) -> Array:

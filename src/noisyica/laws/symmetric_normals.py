@@ -136,6 +136,9 @@ class SymmetricNormals(Law):
             for x, (m, _) in zip(self._responsibilities(t), self._normals(), strict=True)
         )
 
+    @property
+    def location_information(self) -> float:
+        return 1.0  # no more than its classes hold: steps are on the safe side
+
     def located(self) -> Located:
-        # a mixture holds no more information than its classes: the step is on the safe side
-        return Located(self, FIRST_LOCATION, 1.0)
+        return Located(self, FIRST_LOCATION, self.location_information)

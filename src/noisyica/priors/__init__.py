@@ -18,6 +18,7 @@ and to re-estimate itself from those.
 ``ternary``         signs times one scale per row: :class:`SingleScaleTernary`
 ``offset``          a random offset beside any prior: :class:`Offset`
 ``ternary_offset``  both of these: :class:`SingleScaleTernaryOffset`
+``shifted``         a location of all coefficients, beside any prior: :class:`Shifted`
 ``table``           the short names, and :func:`get`
 ``plain``           the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
 ==================  ================================================================================
@@ -55,8 +56,9 @@ from noisyica.priors.named import (
     Laplace,
     Logistic,
 )
-from noisyica.priors.offset import LEAST_SCALE, Offset
+from noisyica.priors.offset import LEAST_SCALE, OFFSET_LAWS, Offset
 from noisyica.priors.plain import from_plain, to_plain
+from noisyica.priors.shifted import Shifted
 from noisyica.priors.table import PAPER, TABLE, get
 from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, TernaryState
 from noisyica.priors.ternary_offset import SingleScaleTernaryOffset
@@ -69,6 +71,7 @@ __all__ = [
     "LEAST_SCALE",
     "METROPOLIS",
     "MODE",
+    "OFFSET_LAWS",
     "PAPER",
     "REGISTRY",
     "ROW_WEIGHTS",
@@ -89,6 +92,7 @@ __all__ = [
     "Offset",
     "OffsetState",
     "Prior",
+    "Shifted",
     "SingleScaleTernary",
     "SingleScaleTernaryOffset",
     "TernaryState",

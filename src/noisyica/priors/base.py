@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
@@ -95,6 +95,8 @@ class Prior(abc.ABC):
     """The attributes that are learnt."""
     has_offset: ClassVar[bool] = False
     """Whether each row has a random offset on all its columns, instead of a mean."""
+    takes_mean: ClassVar[bool] = True
+    """Whether x may have a mean that is learnt beside the prior's own offset or shift."""
     single_scale: ClassVar[bool] = False
     """Whether the coefficients of a row are signs times one common scale."""
     smooth: ClassVar[bool] = False
@@ -208,6 +210,14 @@ class Prior(abc.ABC):
         """The prior of the coefficients alone, without a random offset."""
         return self
 
+    @property
+    def unshifted(self) -> tuple[Prior, float]:
+        """The prior before a shift of all coefficients, and by how much that shifts them.
+
+        The same rows come from the first with the mean moved by the second times A1.
+        """
+        return self, 0.0
+
     def law_of(self, j: int) -> Law | None:
         """Return the law of coefficient j if the coefficients are independent, else None."""
         return None
@@ -241,12 +251,29 @@ class Prior(abc.ABC):
         """
         return latent
 
+    def moved(self: Self, W: Array) -> Self:
+        """Return the prior after beta -> W beta, where a parameter of it moves with the scales."""
+        return self
+
+    def begun(self: Self, means: Callable[[], np.ndarray]) -> Self:
+        """Return the prior that learning begins with; ``means`` gives those of the coefficients.
+
+        They are by least squares from where A begins.
+        """
+        return self
+
     def shifted(self: Self) -> Self:
         """Return the prior with a location that is learnt, common to coefficients that are on."""
         raise ValueError(
             f"mean='shift' is not for {self!r}, whose coefficients have no location: choose "
-            "'free', 'zero' or 'offset'."
+            "'free', 'zero', 'shift-after' or 'offset'."
         )
+
+    def shifted_after(self) -> Prior:
+        """Return the prior with a location that is learnt, common to all coefficients."""
+        from noisyica.priors.shifted import Shifted  # which is a prior, too
+
+        return Shifted(self)
 
     def for_components(self: Self, p: int) -> Self:
         """Return the prior of p components, where it has parameters for each component."""

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica import laws
 from noisyica._jax.randomness import Key, uniforms
 from noisyica._jax.sites import sweep_sites
 from noisyica._jax.xla import always, product
@@ -177,7 +176,7 @@ class Independent(Prior):
     def convex(self) -> bool:
         return self.law.convex
 
-    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+    def candidates(self, channel: Channel, offset: Law | None = None) -> tuple[Any, bool]:
         G, c = channel.G, channel.c
         parts = [self.law_at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
         if offset is not None:  # one more coefficient, that of a component of ones
@@ -320,6 +319,10 @@ class Independent(Prior):
 
     def shifted(self) -> Independent:
         return self._with(self.law.located(), self.components)
+
+    def shifted_after(self) -> Prior:
+        # nothing comes between a smooth law and its coefficients: there is one shift only
+        return self.shifted() if self.smooth else super().shifted_after()
 
     @property
     def symmetric(self) -> bool:

@@ -10,13 +10,12 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from noisyica import laws
 from noisyica._jax.arrays import all_states, choose
 from noisyica._jax.randomness import Key, split, uniforms
 from noisyica._jax.sites import sweep_sites
 from noisyica._jax.special import half_line_draw, log_half_line
 from noisyica._jax.xla import once
-from noisyica.laws import Classes, keep_inside
+from noisyica.laws import Classes, Law, keep_inside
 from noisyica.priors.base import (
     Channel,
     Expansion,
@@ -308,7 +307,7 @@ class SingleScaleTernary(Prior):
     def _best_scale(quadratic: Array, linear: Array) -> Array:
         return jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, jnp.inf)
 
-    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+    def candidates(self, channel: Channel, offset: Law | None = None) -> tuple[Any, bool]:
         p, n = channel.c.shape
         if 3**p > TERNARY_STATES:
             # the signs of the 1 to p largest coefficients that least squares gives
@@ -333,7 +332,7 @@ class SingleScaleTernary(Prior):
         return latent if offset is None else OffsetState(latent, mu[None]), True
 
     def _eliminated(
-        self, y: Array, channel: Channel, offset: laws.Laplace | None
+        self, y: Array, channel: Channel, offset: Law | None
     ) -> tuple[Array, Array, Array]:
         """Return the best scale and offset of each row for the signs y (m, p), and the objective.
 
@@ -345,7 +344,7 @@ class SingleScaleTernary(Prior):
         if offset is None:
             s = jnp.maximum(linear, 0.0) / q
             return s, jnp.zeros_like(s), signs - 0.5 * linear * s
-        # with the scale at its best, even if that were negative, the offset sees another Laplace
+        # with the scale at its best, even if that were negative, the offset sees another
         # channel; the objective is convex in both, so that where it wants a negative scale the best
         # one is 0
         r = (y @ channel.c_one)[:, None]

@@ -120,6 +120,8 @@ def start(
     the prior's variance.
     """
     centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
+    if not (prior.has_offset or prior.takes_mean):  # the mean of the rows is that of a shift
+        centred = X - X.mean(0)
     d = X.shape[1]
     if p > d and method != "pca":
         # the others look for what is not there: p sources as functions of d numbers
