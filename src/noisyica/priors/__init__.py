@@ -18,6 +18,7 @@ and to re-estimate itself from those.
 ``ternary``         signs times one scale per row: :class:`SingleScaleTernary`
 ``offset``          a random offset beside any prior: :class:`Offset`
 ``ternary_offset``  both of these: :class:`SingleScaleTernaryOffset`
+``ternary_shifted``  a shift inside the scale: :class:`ShiftedSingleScaleTernary`
 ``shifted``         a location of all coefficients, beside any prior: :class:`Shifted`
 ``table``           the short names, and :func:`get`
 ``plain``           the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
@@ -62,6 +63,7 @@ from noisyica.priors.shifted import Shifted
 from noisyica.priors.table import PAPER, TABLE, get
 from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, TernaryState
 from noisyica.priors.ternary_offset import SingleScaleTernaryOffset
+from noisyica.priors.ternary_shifted import ShiftedSingleScaleTernary
 
 __all__ = [
     "DENSITY",
@@ -93,6 +95,7 @@ __all__ = [
     "OffsetState",
     "Prior",
     "Shifted",
+    "ShiftedSingleScaleTernary",
     "SingleScaleTernary",
     "SingleScaleTernaryOffset",
     "TernaryState",

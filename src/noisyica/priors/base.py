@@ -255,6 +255,13 @@ class Prior(abc.ABC):
         """Return the prior after beta -> W beta, where a parameter of it moves with the scales."""
         return self
 
+    def rows_to_start_from(self, X: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return rows in which to look for a first A, and the variance of coefficients in them.
+
+        They are X without what is no combination of the components with these coefficients.
+        """
+        return (X - X.mean(1, keepdims=True) if self.has_offset else X), self.variance()
+
     def begun(self: Self, means: Callable[[], np.ndarray]) -> Self:
         """Return the prior that learning begins with; ``means`` gives those of the coefficients.
 

@@ -119,9 +119,7 @@ def start(
     say), the others are random directions. Then the columns are scaled so that coefficients have
     the prior's variance.
     """
-    centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
-    if not (prior.has_offset or prior.takes_mean):  # the mean of the rows is that of a shift
-        centred = X - X.mean(0)
+    centred, spread = prior.rows_to_start_from(X)
     d = X.shape[1]
     if p > d and method != "pca":
         # the others look for what is not there: p sources as functions of d numbers
@@ -137,7 +135,7 @@ def start(
         columns = columns * np.sqrt(np.square(centred @ np.linalg.pinv(columns).T).mean(0))
     if not prior.symmetric and not prior.has_offset:
         columns = _oriented(columns, X, prior)
-    return columns / np.sqrt(max(prior.variance(), 1e-3)), _noise_variance(variances, known, p, d)
+    return columns / np.sqrt(max(spread, 1e-3)), _noise_variance(variances, known, p, d)
 
 
 def _columns_by_method(
