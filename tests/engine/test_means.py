@@ -48,7 +48,12 @@ def test_shift_is_learnt(name):
 
 def test_only_locations_can_be_shifted():
     X = np.random.default_rng(0).normal(size=(50, 6))
-    for prior in ("te", "eg", laws.Mixture((laws.Normal(), laws.Laplace()), (0.5, 0.5))):
+    for prior in (
+        "teoff",
+        "adaptive",
+        priors.Shifted("bg"),
+        laws.Mixture((laws.Normal(), laws.Laplace()), (0.5, 0.5)),
+    ):
         with pytest.raises(ValueError, match="choose"):
             NoisyICA(2, prior=prior, mean="shift").fit(X)
 

@@ -178,6 +178,8 @@ def _check_prior(prior: Prior) -> None:
     lacks = None
     if coefficients.single_scale and "gamma" not in coefficients.parameters:
         lacks = "the parameter gamma, the probability of each sign"
+    elif coefficients.single_scale and not coefficients.takes_mean:
+        lacks = "signs that say all of a coefficient beside the row's scale: it has a shift, too"
     elif prior.has_offset and not np.asarray(prior.offset_scale) > 0:
         lacks = "a positive offset_scale, the mean size of an offset"
     else:

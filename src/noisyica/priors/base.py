@@ -255,10 +255,10 @@ class Prior(abc.ABC):
         """Return the prior after beta -> W beta, where a parameter of it moves with the scales."""
         return self
 
-    def rows_to_start_from(self, X: np.ndarray) -> tuple[np.ndarray, float]:
+    def rows_to_start_from(self, X: np.ndarray, scaled: bool) -> tuple[np.ndarray, float]:
         """Return rows in which to look for a first A, and the variance of coefficients in them.
 
-        They are X without what is no combination of the components with these coefficients.
+        They are X without what is common to all columns or rows, ``scaled`` if a start says so.
         """
         return (X - X.mean(1, keepdims=True) if self.has_offset else X), self.variance()
 

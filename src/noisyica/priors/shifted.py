@@ -218,7 +218,7 @@ class Shifted(Prior):
     def moved(self, W: Array) -> Shifted:
         return self._with(self.prior, self.by * jnp.diag(W).mean())
 
-    def rows_to_start_from(self, X: np.ndarray) -> tuple[np.ndarray, float]:
+    def rows_to_start_from(self, X: np.ndarray, scaled: bool) -> tuple[np.ndarray, float]:
         return X - X.mean(0), self.variance()
 
     def begun(self, means: Callable[[], np.ndarray]) -> Shifted:

@@ -47,8 +47,11 @@ class ShiftedSingleScaleTernary(SignsAndScale):
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma", "shift")
     takes_mean: ClassVar[bool] = False
-    # rows divided by their scale have independent coefficients
-    starts: ClassVar[tuple[str, ...]] = ("fastica", "directions", "rotation", "rotation")
+    # rows divided by their scale have independent coefficients; if mu is small, it is not known
+    starts: ClassVar[tuple[str, ...]] = (
+        *("fastica", "directions", "clusters", "fastica, scaled", "directions, scaled"),
+        *("rotation", "rotation, scaled"),
+    )
     _shift: ArrayLike
 
     def __init__(self, gamma: float = 0.25, shift: float = FIRST_LOCATION) -> None:
@@ -124,7 +127,9 @@ class ShiftedSingleScaleTernary(SignsAndScale):
         signs, totals = statistics
         return self._with(keep_inside(signs)[1] / 2, learnt_location(totals, self._shift))
 
-    def rows_to_start_from(self, X: np.ndarray) -> tuple[np.ndarray, float]:
+    def rows_to_start_from(self, X: np.ndarray, scaled: bool) -> tuple[np.ndarray, float]:
+        if not scaled:
+            return X - X.mean(0), self.variance()
         # the mean row is mu A1: a row's length along it is about s, by which the row is divided
         mean = X.mean(0)
         scale = np.maximum(X @ mean / max(float(mean @ mean), 1e-300), SHORTEST)

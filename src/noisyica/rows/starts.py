@@ -21,6 +21,8 @@ METHODS = ("auto", "pca", "fastica", "varimax", "random")
 """Starts by name; "auto" tries those that the priors propose (``Prior.starts``), for the best."""
 SMOOTHED = "fastica, smoothed "
 """The beginning of the names of starts from rows that are smoothed first; a strength follows."""
+SCALED = ", scaled"
+"""The end of the names of starts from rows that are divided by their scale first."""
 MAX_ROWS = 20_000
 """The maximum number of rows that starts are made from: they need not be exact."""
 MAX_COLUMNS = 4096
@@ -119,7 +121,8 @@ def start(
     say), the others are random directions. Then the columns are scaled so that coefficients have
     the prior's variance.
     """
-    centred, spread = prior.rows_to_start_from(X)
+    method, scaled, _ = method.partition(SCALED)
+    centred, spread = prior.rows_to_start_from(X, bool(scaled))
     d = X.shape[1]
     if p > d and method != "pca":
         # the others look for what is not there: p sources as functions of d numbers
