@@ -11,6 +11,7 @@ import scipy.stats
 
 from noisyica import Model, NoisyICA, compress, laws, priors
 from noisyica._jax.arrays import all_states, cast
+from noisyica.engine import means
 from noisyica.posterior.parameters import Parameters, channel
 from tests.tools import some_slow
 
@@ -244,6 +245,9 @@ def test_errors_name_what_a_shift_does_not_have():
 def test_nothing_comes_between_a_smooth_law_and_its_coefficients():
     for name in ("log", "lap", "ifa"):
         prior = priors.get(name)
-        assert type(prior.shifted_after()) is type(prior)
-        assert prior.shifted_after().parameters["shift"] == prior.shifted().parameters["shift"]
-    assert isinstance(priors.get("bg").shifted_after(), priors.Shifted)
+        assert type(means.shifted(prior, "shift-after")) is type(prior)
+        assert (
+            means.shifted(prior, "shift-after").parameters["shift"]
+            == prior.shifted().parameters["shift"]
+        )
+    assert isinstance(means.shifted(priors.get("bg"), "shift-after"), priors.Shifted)

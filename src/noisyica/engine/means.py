@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from noisyica.priors import Offset, Prior
+from noisyica.priors import Offset, Prior, Shifted
 
 SHIFTS: dict[str, Callable[[Prior], Prior]] = {
     "shift": lambda prior: prior.shifted(),
-    "shift-after": lambda prior: prior.shifted_after(),
+    # nothing comes between a smooth law and its coefficients: it has one shift only
+    "shift-after": lambda prior: prior.shifted() if prior.smooth else Shifted(prior),
 }
 """Settings with which the coefficients have a location that is learnt."""
 OFFSETS: dict[str, str] = {"offset": "laplace", "offset-logistic": "logistic"}

@@ -123,9 +123,8 @@ class Normal(Law):
     def classes(self) -> Classes:
         return _one_class(self.mean, self.scale)
 
-    @property
-    def location_information(self) -> ArrayLike:
-        return 1 / jnp.square(self.scale)
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        return self.score(t), jnp.zeros_like(t) + 1 / jnp.square(self.scale)
 
     def located(self) -> FreeNormal:
         return FreeNormal(np.where(self.mean == 0, FIRST_LOCATION, self.mean), self.scale)
@@ -262,9 +261,8 @@ class Laplace(Law):
     def score(self, t: Array) -> Array:
         return jnp.sign(t) / self.scale
 
-    @property
-    def location_information(self) -> ArrayLike:
-        return 1 / jnp.square(self.scale)
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        return self.score(t), jnp.zeros_like(t) + 1 / jnp.square(self.scale)
 
     def located(self) -> Located:
         return Located(self, FIRST_LOCATION, float(1 / np.square(self.scale)))

@@ -58,7 +58,8 @@ def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = No
     residual = rows[:] - beta @ np.asarray(theta.A).T
     precision = np.where(np.isnan(X), 0.0, 1 / np.broadcast_to(theta.sigma2, X.shape[1:]))
     a, b = precision.sum(1), np.nansum(precision * residual, 1)
-    law = theta.prior.offset_law()
+    prior: Any = theta.prior
+    law = prior.offset_law()
     if theta.dof is not None:
         w = _weights(theta, residual, precision, 0 if seed is None else seed)
         if seed is None:

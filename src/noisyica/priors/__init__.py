@@ -12,6 +12,7 @@ and to re-estimate itself from those.
 ``base``            the base of all priors: :class:`Prior`, and :class:`Channel`, what it sees of x
 ``capabilities``    what a prior can do besides learning, and the methods that this needs
 ``independent``     coefficients of any scalar law: :class:`Independent`
+``ridge``           coefficients by ridge regression
 ``pieces``          starts for the mode of independent coefficients
 ``named``           the paper's priors of that kind, with names for their parameters
 ``adaptive``        independent coefficients whose law is learnt: :class:`Adaptive`

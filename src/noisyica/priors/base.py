@@ -11,10 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from noisyica._jax.device import platform
-from noisyica._jax.matrices import inverse_root
 from noisyica._jax.randomness import Key
-from noisyica._jax.special import eliminate
 from noisyica.laws import Law
 
 Array = jax.Array
@@ -269,18 +266,12 @@ class Prior(abc.ABC):
         """
         return self
 
-    def shifted(self: Self) -> Self:
+    def shifted(self) -> Prior:
         """Return the prior with a location that is learnt, common to coefficients that are on."""
         raise ValueError(
             f"mean='shift' is not for {self!r}, whose coefficients have no location: choose "
             "'free', 'zero', 'shift-after' or 'offset'."
         )
-
-    def shifted_after(self) -> Prior:
-        """Return the prior with a location that is learnt, common to all coefficients."""
-        from noisyica.priors.shifted import Shifted  # which is a prior, too
-
-        return Shifted(self)
 
     def for_components(self: Self, p: int) -> Self:
         """Return the prior of p components, where it has parameters for each component."""
@@ -389,22 +380,6 @@ def as_pytree(*fields: str, static: str | None = None) -> Any:
         return cls
 
     return decorate
-
-
-def ridge_factor(G: Array) -> Array:
-    """Return F (p, p) such that F'F is the inverse of G plus a small ridge."""
-    p = len(G)
-    shrunk = G + jnp.eye(p, dtype=G.dtype) * (1e-3 * jnp.trace(G) / p + 1e-12)
-    if platform() == "gpu":
-        return inverse_root(shrunk)
-    return eliminate(jnp.concatenate([shrunk, jnp.eye(p, dtype=G.dtype)], 1))[:, p:]
-
-
-def ridge(channel: Channel) -> tuple[Array, Array]:
-    """Return coefficients (p, n) by ridge regression, and the offsets (n,) that come off before."""
-    mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
-    factor = ridge_factor(channel.G)
-    return factor.T @ (factor @ (channel.c - channel.c_one[:, None] * mu)), mu
 
 
 def probability(name: str, value: float, top: float) -> float:

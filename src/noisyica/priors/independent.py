@@ -14,7 +14,8 @@ from noisyica._jax.sites import sweep_sites
 from noisyica._jax.xla import always, product
 from noisyica.laws import Classes, Law
 from noisyica.priors import pieces
-from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree, ridge
+from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree
+from noisyica.priors.ridge import ridge
 
 Array = jax.Array
 
@@ -319,10 +320,6 @@ class Independent(Prior):
 
     def shifted(self) -> Independent:
         return self._with(self.law.located(), self.components)
-
-    def shifted_after(self) -> Prior:
-        # nothing comes between a smooth law and its coefficients: there is one shift only
-        return self.shifted() if self.smooth else super().shifted_after()
 
     @property
     def symmetric(self) -> bool:

@@ -144,11 +144,8 @@ class Offset(Prior):
     def reordered(self: OffsetType, order: np.ndarray) -> OffsetType:
         return self._with(self.prior.reordered(order), self.offset_scale)
 
-    def shifted(self: OffsetType) -> OffsetType:
+    def shifted(self) -> Prior:
         raise ValueError(f"mean='shift' is not for {self!r}, which has an offset: choose 'offset'.")
-
-    def shifted_after(self) -> Prior:
-        return self.shifted()
 
     def offset_law(self) -> Law:
         """Return the law of a row's offset."""

@@ -238,7 +238,7 @@ class Shifted(Prior):
         return penalty
 
     @property
-    def unshifted(self) -> tuple[Prior, Any]:  # type: ignore[override]
+    def unshifted(self) -> tuple[Prior, Any]:
         return self.prior, self.by
 
     @property

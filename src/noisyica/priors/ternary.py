@@ -24,9 +24,8 @@ from noisyica.priors.base import (
     Self,
     as_pytree,
     probability,
-    ridge,
-    ridge_factor,
 )
+from noisyica.priors.ridge import ridge, ridge_factor
 from noisyica.priors.ternary_sites import draw, draw_sign, visit, with_new
 
 Array = jax.Array

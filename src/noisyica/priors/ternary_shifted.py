@@ -97,7 +97,7 @@ class ShiftedSingleScaleTernary(SignsAndScale):
         return ShiftedState(inner, ShiftSums(*channel.weighted(s * s * of_each.sum(), b)))
 
     def _more_cross(self, G: Array) -> tuple[Array, ...]:
-        return (self._shift * G.sum(1),)
+        return (jnp.asarray(self._shift, G.dtype) * G.sum(1),)
 
     def _forms(self, y: Array, G: Array, c: Array) -> tuple[Array, Array]:
         return super()._forms(y + jnp.asarray(self._shift, y.dtype), G, c)
