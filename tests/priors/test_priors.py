@@ -34,7 +34,7 @@ COMPOSED = {
     "shifted-bg": priors.Shifted(priors.BernoulliGaussian(0.4), 1.5),
     "shifted-ebg": priors.Shifted(priors.ExponentialBernoulliGaussian(0.4), -1.5),
     "shifted-te": priors.Shifted(priors.SingleScaleTernary(0.2), 1.5),
-    "te-shift": priors.ShiftedSingleScaleTernary(0.2, 1.5),
+    "te-shift": priors.ShiftedSingleScaleTernary(0.2, 0.5),
     "eg-shift": priors.ExponentialGaussian().shifted(),
     "own": priors.Independent(
         laws.Mixture((laws.Dirac(), laws.Laplace()), (0.5, 0.5)), shared=False
