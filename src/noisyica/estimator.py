@@ -67,12 +67,12 @@ class NoisyICA(
         :mod:`noisyica.engine.algorithms`.
     sampler : {"gibbs", "metropolis"}, default="gibbs"
         Exact conditional draws, or the paper's proposals from the prior.
-    mean : {"free", "zero", "shift", "offset"}, default="free"
+    mean : {"free", "zero", "shift", "shift-after", "offset", "offset-logistic"}, default="free"
         "free": a mean is learnt. "zero": there is none. "shift": there is none, but a location of
-        the coefficients is learnt, common to all; with "bg" and "et" it is that of the coefficients
-        that are on ("log", "lap", "ifa", and an atom with one of them, have a location, too).
-        "offset": each row has a random Laplacian offset on all its columns, whose scale is learnt.
-        ("teoff" has an offset of its own, and no mean.)
+        the coefficients is learnt, common to all: that of those that are on, and with "eg", "ebg"
+        and "te" inside the scale. "shift-after": the same after censoring and scaling. "offset",
+        "offset-logistic": each row has a Laplacian or logistic offset on all its columns, whose
+        scale is learnt. ("teoff" has an offset of its own, and no mean.)
     noise : {"auto", "isotropic", "diagonal", "student"}, default="auto"
         "auto": a variance for each column and a weight for each row, and in the end only what the
         rows tell apart: where columns do not differ, they have one variance, and where rows do not,

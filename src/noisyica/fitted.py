@@ -140,7 +140,7 @@ class Fitted:
 
     @property
     def _free_mean(self) -> bool:
-        return self.mean == "free" and not self.prior_.has_offset
+        return self.mean == "free" and self.prior_.takes_mean
 
     @property
     def _n_features_out(self) -> int:

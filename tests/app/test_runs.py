@@ -21,6 +21,7 @@ from noisyica.app.command_line import app
 from noisyica.data import opening
 from noisyica.fitted import Fitted
 from tests.reports import read_payload, unpack
+from tests.tools import some_slow
 
 SETTINGS = ["-p", "2", "--max-iter", "60", "--tol", "0"]
 
@@ -108,6 +109,18 @@ def test_components_have_one_name_and_errors(folder):
     errors = unpack(components["errors"])
     assert errors.shape == (2, 12)
     assert (errors > 0).all()
+
+
+@pytest.mark.parametrize("mean", some_slow(("shift-after", "offset-logistic"), "offset-logistic"))
+def test_shifts_and_offsets_on_the_command_line(folder, tmp_path, mean):
+    result = call("fit", folder / "rows.csv", *SETTINGS, "--mean", mean, "-o", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    learnt = NoisyICA.load(tmp_path / "run" / "model.npz")
+    assert learnt.mean == mean
+    assert {"shift-after": "shift", "offset-logistic": "offset_scale"}[mean] in (
+        learnt.prior_.parameters
+    )
+    assert not learnt.mean_.any()
 
 
 def test_transform_report_and_info(folder, tmp_path):

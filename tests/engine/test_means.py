@@ -34,6 +34,65 @@ SHIFTED = {
 }
 
 
+_INSIDE = laws.ScaleMixture(laws.Exponential(), laws.Normal(2.0))
+FURTHER = {  # the name of a prior, the setting of the mean, and the truth
+    "bg, after": ("bg", "shift-after", priors.Shifted(priors.BernoulliGaussian(0.4), 2.0)),
+    "et, after": ("et", "shift-after", priors.Shifted(priors.ExponentialTernary(0.2), 2.0)),
+    "eg, after": ("eg", "shift-after", priors.Shifted("eg", 2.0)),
+    "ebg, after": (
+        "ebg",
+        "shift-after",
+        priors.Shifted(priors.ExponentialBernoulliGaussian(0.4), 2.0),
+    ),
+    "te, after": ("te", "shift-after", priors.Shifted(priors.SingleScaleTernary(0.2), 2.0)),
+    "eg, inside": ("eg", "shift", priors.Independent(_INSIDE)),
+    "ebg, inside": (
+        "ebg",
+        "shift",
+        priors.Independent(laws.Mixture((laws.Dirac(), _INSIDE), (0.6, 0.4))),
+    ),
+    "te, inside": ("te", "shift", priors.ShiftedSingleScaleTernary(0.2, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", some_slow(FURTHER, *(FURTHER.keys() - {"bg, after"})))
+def test_shifts_inside_and_after_are_learnt(name, tmp_path):
+    prior, mean, truth = FURTHER[name]
+    model, X = data(truth)
+    settings = {"noise": "isotropic", "tol": 0, "random_state": 0, "n_init": 1}
+    ica = NoisyICA(P, prior=prior, mean=mean, max_iter=400, **settings).fit(X)
+    assert matched_cosine(model.mixing, ica.mixing_) > 0.99
+    assert not ica.mean_.any()
+    shift = float(ica.prior_.parameters["shift"])
+    assert ica.history_["shift"][-1] == pytest.approx(shift)
+    true = {"te, inside": 0.5}.get(name, 2.0)
+    # A's scale is known from n p / 2 coefficients, or n scales of rows, and the shift is in its
+    # units: four standard errors of both
+    count = N if prior == "te" else N * P * 0.4
+    assert shift == pytest.approx(true, abs=4 * (true + 1) / np.sqrt(count))
+    # what the rows say of the mean is more precise: mu A1, or its part for coefficients of mean mu
+    expected = model.mixing.sum(1) * truth.mean()
+    found = ica.mixing_.sum(1) * ica.prior_.mean()
+    spread = np.sqrt((0.25 + np.square(model.mixing).sum(1) * truth.variance()) / N)
+    assert (np.abs(found - expected) < 5 * spread).all()
+    ica.save(tmp_path / "shift.npz")
+    again = NoisyICA.load(tmp_path / "shift.npz")
+    np.testing.assert_array_equal(again.transform(X[:20]), ica.transform(X[:20]))
+    assert repr(again.prior_) == repr(ica.prior_)
+
+
+@pytest.mark.slow
+def test_logistic_offset_is_learnt():
+    model, X = data(priors.Offset(priors.BernoulliGaussian(0.4), 3.0, law="logistic"))
+    ica = NoisyICA(P, mean="offset-logistic", max_iter=400, tol=0, random_state=0, n_init=1).fit(X)
+    centred = [A - A.mean(0) for A in (model.mixing, ica.mixing_)]
+    assert matched_cosine(*centred) > 0.998
+    assert ica.prior_.law == "logistic"
+    # of log scale, a logistic value has the information pi^2 / 9 + 1 / 3
+    error = 1 / np.sqrt(N * (np.pi**2 / 9 + 1 / 3))
+    assert ica.prior_.parameters["offset_scale"] == pytest.approx(3.0, rel=4 * error)
+
+
 @pytest.mark.parametrize("name", some_slow(SHIFTED, "lap", "et"))
 def test_shift_is_learnt(name):
     model, X = data(SHIFTED[name])
@@ -48,7 +107,12 @@ def test_shift_is_learnt(name):
 
 def test_only_locations_can_be_shifted():
     X = np.random.default_rng(0).normal(size=(50, 6))
-    for prior in ("te", "eg", laws.Mixture((laws.Normal(), laws.Laplace()), (0.5, 0.5))):
+    for prior in (
+        "teoff",
+        "adaptive",
+        priors.Shifted("bg"),
+        laws.Mixture((laws.Normal(), laws.Laplace()), (0.5, 0.5)),
+    ):
         with pytest.raises(ValueError, match="choose"):
             NoisyICA(2, prior=prior, mean="shift").fit(X)
 

@@ -19,7 +19,7 @@ from noisyica.app.record import Source
 
 PRIORS = ("log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff", "adaptive")
 """The names in ``noisyica.priors.TABLE``, which takes long to import."""
-MEANS = "free, zero, shift or offset."
+MEANS = "free, zero, shift, shift-after, offset or offset-logistic."
 MIXING = (
     "Entries of the components: normal, sparse (zero or normal), nonnegative (zero or positive), "
     "smooth (neighbours are alike: images, volumes, surfaces, signals), or none for maximum "

@@ -53,6 +53,7 @@ from noisyica.data.files import need
 from noisyica.data.held import Held
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
+from noisyica.priors import DENSITY
 from noisyica.rows.neighbours import smooth_over
 
 SMOOTH = "smooth"
@@ -246,10 +247,16 @@ def _with_neighbours(settings: dict[str, Any], data: Data) -> dict[str, Any]:
 def _learn_errors(estimator: NoisyICA, data: Data) -> None:
     """Compute the standard errors of the components of a table, which its report shows.
 
-    They need all rows in memory, and are left out where these are larger.
+    They need all rows in memory, and are left out where these are larger, and where the prior has
+    no density of which they could be told.
     """
     table = isinstance(data.layout, Lines) and not data.layout.signal
-    if table and not isinstance(data.X, Held) and not hasattr(estimator, "standard_errors_"):
+    if (
+        table
+        and DENSITY.of(estimator.prior_)
+        and not isinstance(data.X, Held)
+        and not hasattr(estimator, "standard_errors_")
+    ):
         estimator.standard_errors(data.X)
 
 

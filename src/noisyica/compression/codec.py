@@ -164,7 +164,12 @@ def _as_model(model: Any) -> Model:
         raise TypeError(
             f"model must be a noisyica.Model or a fitted NoisyICA; got {type(model).__name__}."
         )
-    return model
+    # a shift of all coefficients is a mean: what is coded are the coefficients without it
+    prior, by = model.prior.unshifted
+    if prior is model.prior:
+        return model
+    mean = model.mean + np.asarray(by) * model.mixing.sum(1)
+    return Model(model.mixing, mean, model.noise_variance, prior, model.noise_dof)
 
 
 def _check_prior(prior: Prior) -> None:
@@ -173,6 +178,8 @@ def _check_prior(prior: Prior) -> None:
     lacks = None
     if coefficients.single_scale and "gamma" not in coefficients.parameters:
         lacks = "the parameter gamma, the probability of each sign"
+    elif coefficients.single_scale and not coefficients.takes_mean:
+        lacks = "signs that say all of a coefficient beside the row's scale: it has a shift, too"
     elif prior.has_offset and not np.asarray(prior.offset_scale) > 0:
         lacks = "a positive offset_scale, the mean size of an offset"
     else:

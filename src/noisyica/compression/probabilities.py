@@ -17,6 +17,7 @@ from noisyica._jax.arrays import cast, to_numpy
 from noisyica.compression.symbols import Code, column_units
 from noisyica.laws import Law
 from noisyica.model import Model
+from noisyica.priors import OFFSET_LAWS
 
 PRIOR, POOLED, EACH = range(3)
 """Where the frequencies of a table come from: the model's prior, one histogram of all columns of
@@ -82,8 +83,9 @@ def streams_of(model: Model, code: Code) -> dict[str, Stream]:
         return np.diff(scipy.stats.expon.cdf(code.scale_step * _edges(low, size)))[None]
 
     def of_offset(low: int, size: int) -> np.ndarray:
-        scale = model.prior.offset_scale
-        return np.diff(scipy.stats.laplace.cdf(units[p] * _edges(low, size), scale=scale))[None]
+        law = OFFSET_LAWS[getattr(model.prior, "law", "laplace")]
+        scale = float(np.asarray(model.prior.offset_scale))
+        return np.diff(law.cdf(units[p] * _edges(low, size), scale))[None]
 
     span = (0, 0) if code.scale is None else (-1, 1)
     streams = {"coefficients": Stream(code.symbols[:, :p], code.step, span, of_coefficients)}

@@ -122,6 +122,7 @@ def update(plan: Plan, constants: Constants, key: Array, state: State, averages:
         # let A turn first: fitted to mixtures of components, a law looks normal
         early = constants.schedule.early(t)
         learnt = learnt._replace(prior=choose(early, prior, learnt.prior))
+    learnt = learnt._replace(prior=learnt.prior.moved(move.W))
     if plan.mixing is not None:
         learnt = learnt._replace(A=A)
     after = State(

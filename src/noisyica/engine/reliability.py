@@ -38,7 +38,7 @@ from noisyica.engine.starting import own_starts
 from noisyica.engine.state import Run, Schedule
 from noisyica.engine.task import Task, on_host
 from noisyica.laws import Normal
-from noisyica.priors import Independent, Offset
+from noisyica.priors import Independent
 from noisyica.progress import Reporter
 from noisyica.rows.block import block_rows
 from noisyica.rows.starts import fill
@@ -114,7 +114,7 @@ def gain(task: Task, run: Run, verbose: bool) -> float:
         return np.inf
     normal: Any = Independent(Normal())
     if prior.has_offset:
-        normal = Offset(normal, float(prior.offset_scale))
+        normal = prior.around(normal)
     of_normal = learnt._replace(
         A=A * np.sqrt(prior.variance()), mean=learnt.mean + A.sum(1) * prior.mean(), prior=normal
     )

@@ -12,12 +12,13 @@ from sklearn.utils import check_random_state
 
 from noisyica import priors
 from noisyica.engine import algorithms, mixing
+from noisyica.engine.means import MEANS
 from noisyica.priors import Prior
 from noisyica.rows import starts
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sampler": algorithms.SAMPLERS,
-    "mean": ("free", "zero", "shift", "offset"),
+    "mean": MEANS,
     "noise": ("auto", "isotropic", "diagonal", "student"),
     "dtype": ("float32", "float64"),
     "transform_algorithm": ("mean", "map"),

@@ -86,7 +86,8 @@ def _candidates(settings: Settings, task: Task) -> list[Parameters]:
         raise ValueError(
             f"init has shape {A.shape}, but must be (n_features, n_components) = {shape}."
         )
-    return [_start(task, "pca")._replace(A=task.rows.to_basis(A.T).T)]  # type: ignore[arg-type]
+    start = _start(task, "pca")._replace(A=task.rows.to_basis(A.T).T)  # type: ignore[arg-type]
+    return [start._replace(prior=_begun(task, start.A))]
 
 
 def _start(task: Task, method: str) -> Parameters:
@@ -113,7 +114,13 @@ def _start(task: Task, method: str) -> Parameters:
     if task.mixing is not None and task.prior.symmetric and not task.mixing.symmetric:
         A = A * np.where((A**3).sum(0) * task.mixing.mean() < 0, -1.0, 1.0)
     noise = np.maximum(noise, task.constants.floor)
-    return task.zeros._replace(A=A, sigma2=np.asarray(noise, float))  # type: ignore[arg-type]
+    begun = task.zeros._replace(A=A, prior=_begun(task, A))  # type: ignore[arg-type]
+    return begun._replace(sigma2=np.asarray(noise, float))  # type: ignore[arg-type]
+
+
+def _begun(task: Task, A: Any) -> Prior:
+    """Return the prior with which learning begins from A."""
+    return task.prior.begun(lambda: np.linalg.pinv(A) @ task.sample.mean(0))
 
 
 def _warm(settings: Settings, task: Task, last: LastFit) -> list[Parameters]:

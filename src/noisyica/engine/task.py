@@ -13,7 +13,7 @@ from noisyica import priors
 from noisyica._jax.arrays import cast, to_numpy
 from noisyica._jax.memory_maps import make_room
 from noisyica._jax.randomness import key_of
-from noisyica.engine import algorithms, mixing
+from noisyica.engine import algorithms, means, mixing
 from noisyica.engine.algorithms import Algorithm
 from noisyica.engine.growth import Stage
 from noisyica.engine.holding import burn_in_of, hold, stages
@@ -191,10 +191,8 @@ _SCORE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 def prepare(settings: Settings, rows: Rows) -> Task:
     """Centre and scale the rows, put them on the device, and decide what settings leave open."""
     make_room()
-    prior = priors.get(settings.prior)
-    if settings.mean == "shift":
-        prior = prior.shifted()
-    free_mean = settings.mean == "free" and not prior.has_offset
+    prior = means.shifted(priors.get(settings.prior), settings.mean)
+    free_mean = settings.mean == "free" and prior.takes_mean
     rows, summary = rows.centred(free_mean)
     check_range(rows.unit, "The entries of X")
     prior = _in_units_of_rows(settings, prior, rows, summary)
@@ -244,9 +242,8 @@ def prepare(settings: Settings, rows: Rows) -> Task:
 def _in_units_of_rows(settings: Settings, prior: Prior, rows: Rows, summary: Summary) -> Prior:
     """Return the prior for rows in their unit, its offset, if there is one, as the settings say."""
     size = max(summary.offset, LEAST_SCALE * rows.unit)
-    if settings.mean == "offset" and not prior.has_offset:
-        prior = priors.Offset(prior, size)
-    elif prior.begins_with_rows:
+    prior = means.with_offset(prior, settings.mean, size)
+    if prior.begins_with_rows:
         prior = prior.rescaled(float(np.asarray(prior.offset_scale)) / size)
     prior = to_numpy(prior).rescaled(rows.unit)
     ratio = float(np.asarray(prior.offset_scale))

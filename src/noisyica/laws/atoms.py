@@ -123,6 +123,9 @@ class Normal(Law):
     def classes(self) -> Classes:
         return _one_class(self.mean, self.scale)
 
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        return self.score(t), jnp.zeros_like(t) + 1 / jnp.square(self.scale)
+
     def located(self) -> FreeNormal:
         return FreeNormal(np.where(self.mean == 0, FIRST_LOCATION, self.mean), self.scale)
 
@@ -257,6 +260,9 @@ class Laplace(Law):
 
     def score(self, t: Array) -> Array:
         return jnp.sign(t) / self.scale
+
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        return self.score(t), jnp.zeros_like(t) + 1 / jnp.square(self.scale)
 
     def located(self) -> Located:
         return Located(self, FIRST_LOCATION, float(1 / np.square(self.scale)))

@@ -328,10 +328,7 @@ class Law:
         return self
 
     def mstep_of_each(self: LawType, statistics: Any) -> LawType:
-        """The laws of several components, which may learn from each other.
-
-        All parameters and statistics have a leading axis of the components.
-        """
+        """The laws of several components (a leading axis), which may learn from each other."""
         each: Callable[..., LawType] = jax.vmap(lambda law, sums: law.mstep(sums))
         return each(self, statistics) if jax.tree.leaves((self, statistics)) else self
 
@@ -372,8 +369,12 @@ class Law:
         """The law with a location that is learnt (of what is not an atom), for ``mean="shift"``."""
         raise ValueError(
             f"The location of {self!r} cannot be learnt, since the law has no method located: "
-            "choose mean='free', 'zero' or 'offset' instead of 'shift'."
+            "choose mean='free', 'zero', 'shift-after' or 'offset' instead of 'shift'."
         )
+
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        """Terms psi(t) and the information on the location: 0 where infinite or not known."""
+        return jnp.zeros_like(t), jnp.zeros_like(t)
 
     def guarded(self: LawType) -> LawType:
         """The law to propose from in Metropolis sampling: itself, kept off degenerate weights."""

@@ -17,9 +17,10 @@ from jax.typing import ArrayLike
 from noisyica._jax.arrays import floating
 from noisyica._jax.special import LOG_2PI
 from noisyica._jax.xla import once, ratio
-from noisyica.laws.atoms import Normal
+from noisyica.laws.atoms import Exponential, Normal
 from noisyica.laws.base import Law, Piece, Uniforms, broadcast_double, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size
+from noisyica.laws.numerical import ScaleMixture
 
 Array = jax.Array
 
@@ -140,6 +141,10 @@ class ExponentialNormal(Law):
 
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         return _mean_scale(t), jnp.ones_like(t)
+
+    def located(self) -> Law:
+        """The law of s (mu + Y): the location is inside the scale."""
+        return ScaleMixture(Exponential(), Normal().located())
 
 
 def _near_mode(a: Array, b: Array, s0: Array, r0: Array) -> tuple[Array, Array]:

@@ -19,6 +19,9 @@ from noisyica.laws.shift import FIRST_LOCATION, Located
 
 Array = jax.Array
 
+LOCATION_INFORMATION = 4 / 3
+"""E[(2 tanh t)^2]."""
+
 
 @law()
 class Logistic(Law):
@@ -131,8 +134,11 @@ class Logistic(Law):
     def score(self, t: Array) -> Array:
         return 2 * jnp.tanh(t)
 
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        return self.score(t), jnp.full_like(t, LOCATION_INFORMATION)
+
     def located(self) -> Located:
-        return Located(self, FIRST_LOCATION, 4 / 3)  # E[(2 tanh t)^2]
+        return Located(self, FIRST_LOCATION, LOCATION_INFORMATION)
 
 
 def _sign(b: Array) -> Array:

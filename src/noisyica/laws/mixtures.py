@@ -300,6 +300,13 @@ class Mixture(Weighted):
         ]
         return add(m * x for m, x, _ in terms), add(m * one for m, _, one in terms)
 
+    def location_statistics(self, t: Array) -> tuple[Array, Array]:
+        if self._slab is None:
+            return super().location_statistics(t)
+        on = self._memberships(t)[self._slab]
+        score, information = self.laws[self._slab].location_statistics(t)
+        return on * score, on * information
+
     def log_guard_ratio(self, t: Array, guarded: Mixture) -> Array:
         if self._slab is None or not any(self._atoms()):
             return super().log_guard_ratio(t, guarded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -123,7 +123,9 @@ def _spline(low: float, high: float, values: tuple[float, ...]) -> np.ndarray:
 class ScaleMixture(Law):
     """The law of S T, where S > 0 and T are independent.
 
-    S has the law ``scale``, which must have a density, and T has the law ``base``.
+    S has the law ``scale``, which must have a density, and T has the law ``base``. Where the base
+    learns a location, it is learnt inside the scale: the base's statistics are averaged over S
+    given the value of S T.
     """
 
     scale: Law
@@ -133,6 +135,41 @@ class ScaleMixture(Law):
     @property
     def n_uniforms(self) -> int:  # type: ignore[override]
         return 2 + self.base.n_uniforms
+
+    @property
+    def n_parameters(self) -> int:
+        return 0 if self.location is None else self.base.n_parameters
+
+    @property
+    def location(self) -> ArrayLike | None:
+        return self.base.location
+
+    def located(self) -> ScaleMixture:
+        return ScaleMixture(self.scale, self.base.located())
+
+    def statistics(self, t: Array) -> Any:
+        if self.location is None:
+            return ()
+        z, _, _ = broadcast_double(t, 0.0)
+        log_weight = self._log_weight_given(z)
+        v, weights, _ = integration.weighted_nodes(log_weight, z)
+        weights = weights / weights.sum(0)
+        terms = self.base.statistics(z * jnp.exp(-v))
+        return jax.tree.map(lambda term: (weights * term).sum(0).astype(t.dtype), terms)
+
+    def mstep(self, statistics: Any) -> ScaleMixture:
+        if self.location is None:
+            return self
+        return ScaleMixture(self.scale, self.base.mstep(statistics))
+
+    def _log_weight_given(self, t: Array) -> integration.LogWeight:
+        """The log density of v = log S and S T = t, up to what does not depend on v."""
+
+        def weight(v: Array) -> Array:
+            s = jnp.exp(v)
+            return self.scale.log_density(s) + self.base.log_density(t / s)
+
+        return weight
 
     def _scale_log_weight(self, a: Array, b: Array) -> integration.LogWeight:
         """The log density of v = log S after the tilt, T being integrated out."""
@@ -145,11 +182,7 @@ class ScaleMixture(Law):
 
     def log_density(self, t: ArrayLike) -> Array:
         t, _, dtype = broadcast_double(t, 0.0)
-
-        def weight(v: Array) -> Array:
-            s = jnp.exp(v)
-            return self.scale.log_density(s) + self.base.log_density(t / s)
-
+        weight = self._log_weight_given(t)
         low, high = integration.window(weight, -integration.LIMIT, integration.LIMIT, t.shape)
         count = 4 * integration.NODES
         k = (jnp.arange(count) + 0.5).reshape((-1,) + (1,) * t.ndim) / count

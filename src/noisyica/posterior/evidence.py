@@ -30,7 +30,7 @@ from noisyica._jax.special import LOG_2PI
 from noisyica.posterior import enumeration, sequential, signs, weighing
 from noisyica.posterior.annealing import TEMPERATURES, annealed_weights, information
 from noisyica.posterior.chains import MANY, blocks, row_keys
-from noisyica.posterior.parameters import Parameters
+from noisyica.posterior.parameters import Parameters, unshifted
 from noisyica.posterior.propagation import target
 from noisyica.priors import ENUMERATION, INDEPENDENCE, Prior
 from noisyica.rows.block import Block
@@ -75,6 +75,7 @@ def choose_method(
     if method not in METHODS:
         names = ", ".join(repr(name) for name in METHODS)
         raise ValueError(f"method={method!r} is not known. Choose one of {names}.")
+    prior = prior.unshifted[0]
     if student:
         if method in ("exact", "annealed"):
             raise ValueError(
@@ -141,6 +142,7 @@ def log_likelihood(
     ``method`` is what :func:`choose_method` returned, and ``rounds`` the number of times that rows
     with a poor answer may be done again.
     """
+    parameters = unshifted(parameters)
     if method == "exact":
         value = _exact(parameters, X, verbose)
         return value, np.zeros(len(value))

@@ -1,6 +1,6 @@
 """The random offsets of rows given their coefficients, for priors with an offset.
 
-Given the coefficients, the posterior of a row's offset is a Gaussian tilt of its Laplace law
+Given the coefficients, the posterior of a row's offset is a Gaussian tilt of its law
 (:class:`noisyica.priors.Offset`), whose mean is known and which is easy to draw from.
 """
 
@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisyica import laws
 from noisyica._jax.precision import double_precision
+from noisyica.laws import Law
 from noisyica.posterior.units import in_standard_units
 
 if TYPE_CHECKING:
@@ -58,15 +58,16 @@ def offsets(model: Model, X: np.ndarray, beta: np.ndarray, seed: int | None = No
     residual = rows[:] - beta @ np.asarray(theta.A).T
     precision = np.where(np.isnan(X), 0.0, 1 / np.broadcast_to(theta.sigma2, X.shape[1:]))
     a, b = precision.sum(1), np.nansum(precision * residual, 1)
-    scale = theta.prior.offset_scale
+    prior: Any = theta.prior
+    law = prior.offset_law()
     if theta.dof is not None:
         w = _weights(theta, residual, precision, 0 if seed is None else seed)
         if seed is None:
-            return unit * np.mean([_mean(scale, a * part, b * part) for part in w], 0)
+            return unit * np.mean([_mean(law, a * part, b * part) for part in w], 0)
         a, b = a * w[-1], b * w[-1]
     if seed is None:
-        return unit * np.asarray(_mean(scale, a, b))
-    return unit * np.asarray(_draw(jax.random.key(seed), scale, a, b))
+        return unit * np.asarray(_mean(law, a, b))
+    return unit * np.asarray(_draw(jax.random.key(seed), law, a, b))
 
 
 def _weights(
@@ -82,15 +83,15 @@ def _weights(
         w = rng.gamma(0.5 * (dof + count)) / (0.5 * (dof + q))
         draws.append(w)
         key = jax.random.key(rng.randint(2**31 - 1))
-        offset = np.asarray(_draw(key, theta.prior.offset_scale, a * w, b * w))
+        offset = np.asarray(_draw(key, theta.prior.offset_law(), a * w, b * w))
     return draws[TURNS:]
 
 
 @jax.jit
-def _mean(scale: Any, a: Any, b: Any) -> jax.Array:
-    return laws.Laplace(scale).moments(a, b)[0]
+def _mean(law: Law, a: Any, b: Any) -> jax.Array:
+    return law.moments(a, b)[0]
 
 
 @jax.jit
-def _draw(key: Any, scale: Any, a: Any, b: Any) -> jax.Array:
-    return laws.Laplace(scale).sample(key, jnp.asarray(a), jnp.asarray(b), b.shape)
+def _draw(key: Any, law: Law, a: Any, b: Any) -> jax.Array:
+    return law.sample(key, jnp.asarray(a), jnp.asarray(b), b.shape)

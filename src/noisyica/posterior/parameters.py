@@ -27,6 +27,17 @@ class Parameters(NamedTuple):
     dof: Any = None  # () the degrees of freedom of Student noise; None for normal noise
 
 
+def unshifted(parameters: Parameters) -> Parameters:
+    """Return the parameters of the same rows with a mean in place of a shift of all coefficients.
+
+    The coefficients are then those before the shift.
+    """
+    prior, by = parameters.prior.unshifted
+    if prior is parameters.prior:
+        return parameters
+    return parameters._replace(mean=parameters.mean + by * parameters.A.sum(1), prior=prior)
+
+
 def channel(parameters: Parameters, x: Array, squares: Any = None) -> Channel:
     """Return what the likelihood says of the coefficients of rows ``x`` (d, n), in their dtype.
 

@@ -12,12 +12,15 @@ and to re-estimate itself from those.
 ``base``            the base of all priors: :class:`Prior`, and :class:`Channel`, what it sees of x
 ``capabilities``    what a prior can do besides learning, and the methods that this needs
 ``independent``     coefficients of any scalar law: :class:`Independent`
+``ridge``           coefficients by ridge regression
 ``pieces``          starts for the mode of independent coefficients
 ``named``           the paper's priors of that kind, with names for their parameters
 ``adaptive``        independent coefficients whose law is learnt: :class:`Adaptive`
 ``ternary``         signs times one scale per row: :class:`SingleScaleTernary`
 ``offset``          a random offset beside any prior: :class:`Offset`
 ``ternary_offset``  both of these: :class:`SingleScaleTernaryOffset`
+``ternary_shifted``  a shift inside the scale: :class:`ShiftedSingleScaleTernary`
+``shifted``         a location of all coefficients, beside any prior: :class:`Shifted`
 ``table``           the short names, and :func:`get`
 ``plain``           the form in which files hold priors: :func:`to_plain`, :func:`from_plain`
 ==================  ================================================================================
@@ -55,11 +58,13 @@ from noisyica.priors.named import (
     Laplace,
     Logistic,
 )
-from noisyica.priors.offset import LEAST_SCALE, Offset
+from noisyica.priors.offset import LEAST_SCALE, OFFSET_LAWS, Offset
 from noisyica.priors.plain import from_plain, to_plain
+from noisyica.priors.shifted import Shifted
 from noisyica.priors.table import PAPER, TABLE, get
 from noisyica.priors.ternary import TERNARY_STATES, SingleScaleTernary, TernaryState
 from noisyica.priors.ternary_offset import SingleScaleTernaryOffset
+from noisyica.priors.ternary_shifted import ShiftedSingleScaleTernary
 
 __all__ = [
     "DENSITY",
@@ -69,6 +74,7 @@ __all__ = [
     "LEAST_SCALE",
     "METROPOLIS",
     "MODE",
+    "OFFSET_LAWS",
     "PAPER",
     "REGISTRY",
     "ROW_WEIGHTS",
@@ -89,6 +95,8 @@ __all__ = [
     "Offset",
     "OffsetState",
     "Prior",
+    "Shifted",
+    "ShiftedSingleScaleTernary",
     "SingleScaleTernary",
     "SingleScaleTernaryOffset",
     "TernaryState",

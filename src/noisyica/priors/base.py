@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
@@ -11,10 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from noisyica._jax.device import platform
-from noisyica._jax.matrices import inverse_root
 from noisyica._jax.randomness import Key
-from noisyica._jax.special import eliminate
 from noisyica.laws import Law
 
 Array = jax.Array
@@ -95,6 +92,8 @@ class Prior(abc.ABC):
     """The attributes that are learnt."""
     has_offset: ClassVar[bool] = False
     """Whether each row has a random offset on all its columns, instead of a mean."""
+    takes_mean: ClassVar[bool] = True
+    """Whether x may have a mean that is learnt beside the prior's own offset or shift."""
     single_scale: ClassVar[bool] = False
     """Whether the coefficients of a row are signs times one common scale."""
     smooth: ClassVar[bool] = False
@@ -208,6 +207,14 @@ class Prior(abc.ABC):
         """The prior of the coefficients alone, without a random offset."""
         return self
 
+    @property
+    def unshifted(self) -> tuple[Prior, float]:
+        """The prior before a shift of all coefficients, and by how much that shifts them.
+
+        The same rows come from the first with the mean moved by the second times A1.
+        """
+        return self, 0.0
+
     def law_of(self, j: int) -> Law | None:
         """Return the law of coefficient j if the coefficients are independent, else None."""
         return None
@@ -241,11 +248,29 @@ class Prior(abc.ABC):
         """
         return latent
 
-    def shifted(self: Self) -> Self:
+    def moved(self: Self, W: Array) -> Self:
+        """Return the prior after beta -> W beta, where a parameter of it moves with the scales."""
+        return self
+
+    def rows_to_start_from(self, X: np.ndarray, scaled: bool) -> tuple[np.ndarray, float]:
+        """Return rows in which to look for a first A, and the variance of coefficients in them.
+
+        They are X without what is common to all columns or rows, ``scaled`` if a start says so.
+        """
+        return (X - X.mean(1, keepdims=True) if self.has_offset else X), self.variance()
+
+    def begun(self: Self, means: Callable[[], np.ndarray]) -> Self:
+        """Return the prior that learning begins with; ``means`` gives those of the coefficients.
+
+        They are by least squares from where A begins.
+        """
+        return self
+
+    def shifted(self) -> Prior:
         """Return the prior with a location that is learnt, common to coefficients that are on."""
         raise ValueError(
             f"mean='shift' is not for {self!r}, whose coefficients have no location: choose "
-            "'free', 'zero' or 'offset'."
+            "'free', 'zero', 'shift-after' or 'offset'."
         )
 
     def for_components(self: Self, p: int) -> Self:
@@ -355,22 +380,6 @@ def as_pytree(*fields: str, static: str | None = None) -> Any:
         return cls
 
     return decorate
-
-
-def ridge_factor(G: Array) -> Array:
-    """Return F (p, p) such that F'F is the inverse of G plus a small ridge."""
-    p = len(G)
-    shrunk = G + jnp.eye(p, dtype=G.dtype) * (1e-3 * jnp.trace(G) / p + 1e-12)
-    if platform() == "gpu":
-        return inverse_root(shrunk)
-    return eliminate(jnp.concatenate([shrunk, jnp.eye(p, dtype=G.dtype)], 1))[:, p:]
-
-
-def ridge(channel: Channel) -> tuple[Array, Array]:
-    """Return coefficients (p, n) by ridge regression, and the offsets (n,) that come off before."""
-    mu = channel.x_one / jnp.where(channel.one_one > 0, channel.one_one, 1.0)
-    factor = ridge_factor(channel.G)
-    return factor.T @ (factor @ (channel.c - channel.c_one[:, None] * mu)), mu
 
 
 def probability(name: str, value: float, top: float) -> float:

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica import laws
 from noisyica._jax.randomness import Key, uniforms
 from noisyica._jax.sites import sweep_sites
 from noisyica._jax.xla import always, product
 from noisyica.laws import Classes, Law
 from noisyica.priors import pieces
-from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree, ridge
+from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree
+from noisyica.priors.ridge import ridge
 
 Array = jax.Array
 
@@ -177,7 +177,7 @@ class Independent(Prior):
     def convex(self) -> bool:
         return self.law.convex
 
-    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+    def candidates(self, channel: Channel, offset: Law | None = None) -> tuple[Any, bool]:
         G, c = channel.G, channel.c
         parts = [self.law_at(j).pieces() for j in range(len(c))]  # type: ignore[arg-type]
         if offset is not None:  # one more coefficient, that of a component of ones

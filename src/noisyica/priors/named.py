@@ -50,7 +50,9 @@ class Laplace(_Named):
 class ExponentialGaussian(_Named):
     """EG-ICA: s Y with s exponential and Y standard normal, both new for each coefficient."""
 
-    known_variance: ClassVar[float | None] = 2.0
+    @property
+    def known_variance(self) -> float | None:  # type: ignore[override]
+        return 2.0 if self.law.location is None else None
 
     def __init__(self) -> None:
         super().__init__(ExponentialNormal())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.stats
 from jax.typing import ArrayLike
 
 from noisyica import laws
 from noisyica._jax.randomness import Key, split, uniforms
+from noisyica._jax.special import LOG_2
 from noisyica.laws import Law
 from noisyica.priors.base import Channel, Expansion, OffsetState, Prior, as_pytree
 
@@ -25,12 +27,53 @@ Smaller offsets are lost in the rounding of single precision, and the inverse of
 square has to stay within its range."""
 
 
-@as_pytree("prior", "offset_scale")
-class Offset(Prior):
-    """Any prior plus a Laplacian offset mu on all of x, new for each row; there is no mu0 then.
+class OffsetLaw(NamedTuple):
+    """A law of offsets whose mean size is known, and how that is learnt."""
 
-    Given beta, mu is a Laplace channel with a = 1'Sigma^-1 1 and b = 1'Sigma^-1 (x - A beta); given
-    mu, beta sees A'Sigma^-1 (x - mu).
+    of: Callable[[Any], Law]
+    """The law whose mean of |mu| is the argument."""
+    size: Callable[[Array, Any], Array]
+    """Of offsets and their scale: terms of the statistic, whose mean says the scale."""
+    scale: Callable[[Array], Array]
+    """The scale that the mean of these terms says."""
+    cdf: Callable[[Any, float], Any]
+    """The law's cumulative distribution at some offsets, given the scale, by NumPy."""
+
+
+def _logistic(scale: Any) -> laws.Scaled:
+    """Return the logistic law whose mean of |mu| is ``scale``: that of laws.Logistic is log 2."""
+    return laws.Scaled(laws.Logistic(), scale / LOG_2)
+
+
+def _squared(mu: Array, scale: Any) -> Array:
+    """Return scale^2 z psi(z), z = mu log 2 / scale: E[z psi(z)] = 1 at the maximum likelihood."""
+    z = mu * LOG_2 / scale
+    return jnp.square(scale) * z * laws.Logistic().score(z)
+
+
+OFFSET_LAWS: dict[str, OffsetLaw] = {
+    "laplace": OffsetLaw(
+        laws.Laplace,
+        lambda mu, _: jnp.abs(mu),
+        lambda mean: mean,
+        lambda mu, scale: scipy.stats.laplace.cdf(mu, scale=scale),
+    ),
+    "logistic": OffsetLaw(
+        _logistic,
+        _squared,
+        jnp.sqrt,
+        lambda mu, scale: scipy.stats.logistic.cdf(mu, scale=0.5 * scale / LOG_2),
+    ),
+}
+"""The laws that offsets may have."""
+
+
+@as_pytree("prior", "offset_scale", static="law")
+class Offset(Prior):
+    """Any prior plus a random offset mu on all of x, new for each row; there is no mu0 then.
+
+    Given beta, mu has the law of offsets after the tilt a = 1'Sigma^-1 1 (d / sigma^2 where columns
+    have equal noise) and b = 1'Sigma^-1 (x - A beta); given mu, beta sees A'Sigma^-1 (x - mu).
 
     Parameters
     ----------
@@ -38,20 +81,28 @@ class Offset(Prior):
         The law of the coefficients.
     offset_scale : float
         The mean of |mu|, in the units of x, with which learning begins.
+    law : {"laplace", "logistic"}, default="laplace"
+        The law of the offsets.
 
     Examples
     --------
     >>> from noisyica import priors
     >>> priors.Offset("bg", 2.0)
     Offset(BernoulliGaussian(alpha=0.5), offset_scale=2)
+    >>> priors.Offset("te", law="logistic")
+    Offset(SingleScaleTernary(gamma=0.25), offset_scale=1, law='logistic')
     """
 
     has_offset: ClassVar[bool] = True
+    takes_mean: ClassVar[bool] = False
     takes_row_weights: ClassVar[bool] = True  # if the prior inside does, which is asked, too
     prior: Any  # a Prior, with whatever capabilities it has
     offset_scale: ArrayLike
+    law: str = "laplace"
 
-    def __init__(self, prior: str | Prior | Law, offset_scale: float = 1.0) -> None:
+    def __init__(
+        self, prior: str | Prior | Law, offset_scale: float = 1.0, law: str = "laplace"
+    ) -> None:
         # imported here, since priors with an offset are in the table, too
         from noisyica.priors.table import get
 
@@ -62,26 +113,30 @@ class Offset(Prior):
             raise ValueError(
                 f"offset_scale must be a positive number, in the units of x; got {offset_scale!r}."
             )
-        self.offset_scale = float(offset_scale)
+        if law not in OFFSET_LAWS:
+            names = ", ".join(repr(name) for name in OFFSET_LAWS)
+            raise ValueError(f"The law of an offset is one of {names}; got {law!r}.")
+        self.offset_scale, self.law = float(offset_scale), law
 
     def _with(self: OffsetType, prior: Prior, offset_scale: ArrayLike) -> OffsetType:
         """Return a prior of the same kind with another prior inside, and another scale."""
         new = object.__new__(type(self))
-        new.prior, new.offset_scale = prior, offset_scale
+        new.prior, new.offset_scale, new.law = prior, offset_scale, self.law
         return new
 
     def around(self, prior: Prior) -> Offset:
         """Return the same offset beside another prior."""
         new = object.__new__(Offset)
-        new.prior, new.offset_scale = prior, self.offset_scale
+        new.prior, new.offset_scale, new.law = prior, self.offset_scale, self.law
         return new
 
     def plain_fields(self) -> dict[str, Any]:
-        return {"inner": self.prior, "offset_scale": self.offset_scale}
+        return {"inner": self.prior, "offset_scale": self.offset_scale, "law": self.law}
 
     @classmethod
     def from_plain_fields(cls: type[OffsetType], fields: dict[str, Any]) -> OffsetType:
-        return cls(fields["inner"], fields["offset_scale"])
+        # files of earlier versions do not say: offsets were Laplacian
+        return cls(fields["inner"], fields["offset_scale"], fields.get("law", "laplace"))
 
     def for_components(self: OffsetType, p: int) -> OffsetType:
         return self._with(self.prior.for_components(p), self.offset_scale)
@@ -89,12 +144,12 @@ class Offset(Prior):
     def reordered(self: OffsetType, order: np.ndarray) -> OffsetType:
         return self._with(self.prior.reordered(order), self.offset_scale)
 
-    def shifted(self: OffsetType) -> OffsetType:
+    def shifted(self) -> Prior:
         raise ValueError(f"mean='shift' is not for {self!r}, which has an offset: choose 'offset'.")
 
-    def offset_law(self) -> laws.Laplace:
+    def offset_law(self) -> Law:
         """Return the law of a row's offset."""
-        return laws.Laplace(self.offset_scale)
+        return OFFSET_LAWS[self.law].of(self.offset_scale)
 
     @property
     def without_offset(self) -> Prior:
@@ -182,7 +237,7 @@ class Offset(Prior):
         of_coefficients = self.prior.penalty(beta, jnp.zeros_like(offset))
         return of_coefficients + self.offset_law().penalty(offset)
 
-    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+    def candidates(self, channel: Channel, offset: Law | None = None) -> tuple[Any, bool]:
         return self.prior.candidates(channel, self.offset_law())
 
     @property
@@ -214,10 +269,10 @@ class Offset(Prior):
         return of_coefficients + self.offset_law().log_density(offset)
 
     def statistics(self, latent: OffsetState, weight: Array) -> Any:
-        """Return the statistics of the prior inside, the sum of |mu|, and the total weight."""
+        """Return the statistics of the prior inside, the offsets' size, and the total weight."""
         return (
             self.prior.statistics(latent.inner, weight),
-            (jnp.abs(latent.mu) * weight).sum(),
+            (OFFSET_LAWS[self.law].size(latent.mu, self.offset_scale) * weight).sum(),
             weight.sum(),
         )
 
@@ -229,7 +284,8 @@ class Offset(Prior):
 
     def mstep(self: OffsetType, statistics: Any) -> OffsetType:
         inner, size, count = statistics
-        return self._with(self.prior.mstep(inner), jnp.maximum(size / count, LEAST_SCALE))
+        scale = OFFSET_LAWS[self.law].scale(size / count)
+        return self._with(self.prior.mstep(inner), jnp.maximum(scale, LEAST_SCALE))
 
     def expansion(self, latent: OffsetState, weight: Array) -> Any:
         return self.prior.expansion(latent.inner, weight)
@@ -278,4 +334,5 @@ class Offset(Prior):
 
     def __repr__(self) -> str:
         scale = np.asarray(self.offset_scale).item()
-        return f"{type(self).__name__}({self.prior!r}, offset_scale={scale:.4g})"
+        law = "" if self.law == "laplace" else f", law={self.law!r}"
+        return f"{type(self).__name__}({self.prior!r}, offset_scale={scale:.4g}{law})"

@@ -10,13 +10,12 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from noisyica import laws
 from noisyica._jax.arrays import all_states, choose
 from noisyica._jax.randomness import Key, split, uniforms
 from noisyica._jax.sites import sweep_sites
 from noisyica._jax.special import half_line_draw, log_half_line
 from noisyica._jax.xla import once
-from noisyica.laws import Classes, keep_inside
+from noisyica.laws import Classes, Law, keep_inside
 from noisyica.priors.base import (
     Channel,
     Expansion,
@@ -25,9 +24,8 @@ from noisyica.priors.base import (
     Self,
     as_pytree,
     probability,
-    ridge,
-    ridge_factor,
 )
+from noisyica.priors.ridge import ridge, ridge_factor
 from noisyica.priors.ternary_sites import draw, draw_sign, visit, with_new
 
 Array = jax.Array
@@ -55,15 +53,15 @@ def _uniforms(keys: tuple[Key, Key], like: Array) -> Array:
     return jax.vmap(lambda key: uniforms(key, 1, like.shape, like.dtype)[0])(stacked)
 
 
-@as_pytree("_gamma")
-class SingleScaleTernary(Prior):
-    """TE-ICA: beta_j = s Y_j with one exponential s per row, P(Y_j = 1) = P(Y_j = -1) = gamma.
+class SignsAndScale(Prior):
+    """What the priors of signs times one scale per row share: their sampler.
 
-    Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(y'Gy, y'c - 1), a normal
-    cdf (see :func:`noisyica._jax.special.log_half_line`), and then draws s given y. Alternating s |
-    y and y | s would mix badly. The signs are drawn one by one; where the noise is low that cannot
-    leave a wrong pattern, so each sweep ends with a Metropolis step on all signs of a row at once,
-    whose proposal comes from least squares and not from where the row stands.
+    Gibbs sampling integrates s out: P(y | x) is proportional to prior(y) I(u'Gu, u'c - 1), a normal
+    cdf (see :func:`noisyica._jax.special.log_half_line`), u being the coefficients in units of the
+    scale, and then draws s given y. Alternating s | y and y | s would mix badly. The signs are
+    drawn one by one; where the noise is low that cannot leave a wrong pattern, so each sweep ends
+    with a Metropolis step on all signs of a row at once, whose proposal comes from least squares
+    and not from where the row stands.
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
@@ -76,20 +74,12 @@ class SingleScaleTernary(Prior):
         *4 * ("rotation",),
     )
 
-    def __init__(self, gamma: float = 0.25) -> None:
-        self._gamma: ArrayLike = probability("gamma", gamma, 0.5)
+    _gamma: ArrayLike
 
     @property
     def gamma(self) -> float:
         """P(Y = 1) = P(Y = -1)."""
         return float(self._gamma)  # type: ignore[arg-type]
-
-    def plain_fields(self) -> dict[str, Any]:
-        return {"gamma": self.gamma}
-
-    @classmethod
-    def from_plain_fields(cls: type[Self], fields: dict[str, Any]) -> Self:
-        return cls(**fields)
 
     def sample_prior(self, key: Key, p: int, n: int, dtype: Any) -> TernaryState:
         keys = split(key, 2)
@@ -112,12 +102,13 @@ class SingleScaleTernary(Prior):
         of_scales, of_acceptance = _uniforms((keys[1], jump_keys[1]), latent.s)
 
         weight = () if channel.weight is None else (channel.weight,)
+        more = self._more_cross(channel.G)
 
         def site(carry: Any, x: Any) -> tuple[Any, None]:
             y, *sums = carry
-            (j, again), row, a, c_j, u = x
+            (j, again), row, a, c_j, u, *more = x
             old = lax.dynamic_index_in_dim(y, j, keepdims=False)
-            cross = once(row @ y - a * old)
+            cross = once(sum(more, row @ y - a * old))
             new, without = draw(log_odds, a, old, cross, (c_j, u), (*sums, *weight))
             y = lax.dynamic_update_index_in_dim(y, new, j, 0)
             # read back what was written, through an index that XLA cannot know to be the same: it
@@ -125,14 +116,15 @@ class SingleScaleTernary(Prior):
             new = lax.dynamic_index_in_dim(y, again, keepdims=False)
             return (y, *with_new(new, a, cross, c_j, without)), None
 
-        sums = (*self._forms(y, channel.G, c), jnp.abs(y).sum(0))
-        of_each = jnp.broadcast_to(log_odds, (len(y),))
+        # coefficients that are never zero count as one more sign that is not
+        sums = (*self._forms(y, channel.G, c), jnp.abs(y).sum(0) + len(more))
+        of_each = (jnp.broadcast_to(log_odds, (len(y),)), *more)
         swept = sweep_sites(visit, of_each, y, channel.G, (c, of_sites), (*sums, *weight))
         if swept is not None:
             y = swept[0]
         else:
             indices = (jnp.arange(len(y)), lax.optimization_barrier(jnp.arange(len(y))))
-            inputs = (indices, channel.G, jnp.diag(channel.G), c, of_sites)
+            inputs = (indices, channel.G, jnp.diag(channel.G), c, of_sites, *more)
             carry: Any = (y, *sums)
             (y, *_), _ = lax.scan(site, carry, inputs)
         y, quadratic, linear = self._jump((of_proposals, of_acceptance), y, channel, log_odds)
@@ -152,10 +144,7 @@ class SingleScaleTernary(Prior):
         from leaving a pattern that the proposal finds less likely than it is.
         """
         factor = ridge_factor(channel.G)
-        beta = factor.T @ (factor @ channel.c)
-        size = jnp.abs(beta)
-        large = (size > 0.5 * size.max(0)).astype(size.dtype)
-        scale = (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
+        beta, scale = self._guess(factor.T @ (factor @ channel.c))
         variance = jnp.square(factor).sum(0)[:, None]
         variance = variance if channel.weight is None else variance / channel.weight
         gain = once(scale / (variance + jnp.square(0.1 * scale) + 1e-30))
@@ -178,9 +167,18 @@ class SingleScaleTernary(Prior):
         accepted = jnp.log(uniform[1]) < candidate[0] - old[0]
         return choose(accepted, (new, *candidate[1:]), (y, *old[1:]))
 
-    @staticmethod
-    def _forms(y: Array, G: Array, c: Array) -> tuple[Array, Array]:
-        """Return y'Gy and y'c of each row."""
+    def _guess(self, beta: Array) -> tuple[Array, Array]:
+        """Return about what s y is, and s, from coefficients beta (p, n) by least squares."""
+        size = jnp.abs(beta)
+        large = (size > 0.5 * size.max(0)).astype(size.dtype)
+        return beta, (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
+
+    def _more_cross(self, G: Array) -> tuple[Array, ...]:
+        """Return what is to be added (p,) to the products of G with y, if anything is."""
+        return ()
+
+    def _forms(self, y: Array, G: Array, c: Array) -> tuple[Array, Array]:
+        """Return u'Gu and u'c of each row, u being y here."""
         return (y * (G @ y)).sum(0), (y * c).sum(0)
 
     def metropolis(self, key: Key, latent: TernaryState, channel: Channel) -> TernaryState:
@@ -191,16 +189,17 @@ class SingleScaleTernary(Prior):
         keys = split(key, 2)
 
         def site(y: Array, x: Any) -> tuple[Array, None]:
-            j, row, a, c_j, u = x
+            j, row, a, c_j, u, *more = x
             old = y[j]
             new = self._ternary(u[1], guard)
-            a, b = channel.weighted(a, c_j - s * (row @ y - a * old))
+            a, b = channel.weighted(a, c_j - s * sum(more, row @ y - a * old))
             gain = s * (new - old) * (b - 0.5 * a * s * (new + old))
             gain = gain + (jnp.abs(new) - jnp.abs(old)) * change
             return y.at[j].set(jnp.where(jnp.log(u[0]) < gain, new, old)), None
 
         u = uniforms(keys[0], 2, y.shape, y.dtype)
-        y = lax.scan(site, y, (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u))[0]
+        inputs = (jnp.arange(y.shape[0]), channel.G, jnp.diag(channel.G), c, u)
+        y = lax.scan(site, y, (*inputs, *self._more_cross(channel.G)))[0]
         quadratic, linear = channel.weighted(*self._forms(y, channel.G, c))
         v = uniforms(keys[1], 2, s.shape, y.dtype)
         new = -jnp.log(v[0])
@@ -209,6 +208,38 @@ class SingleScaleTernary(Prior):
 
     def coefficients(self, latent: TernaryState) -> Array:
         return latent.s * latent.y
+
+    def statistics(self, latent: TernaryState, weight: Array) -> Array:
+        """Return how many signs are zero and how many are not."""
+        on = (jnp.abs(latent.y) * weight).sum(-1).sum()
+        return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
+
+    def transform(self, latent: TernaryState, W: Array, shift: Array) -> TernaryState:
+        return latent._replace(s=latent.s * W[0, 0])
+
+
+@as_pytree("_gamma")
+class SingleScaleTernary(SignsAndScale):
+    """TE-ICA: beta_j = s Y_j with one exponential s per row, P(Y_j = 1) = P(Y_j = -1) = gamma.
+
+    Its sampler is that of :class:`SignsAndScale`.
+    """
+
+    def __init__(self, gamma: float = 0.25) -> None:
+        self._gamma = probability("gamma", gamma, 0.5)
+
+    def shifted(self) -> Prior:
+        # imported here, since it is made of this module
+        from noisyica.priors.ternary_shifted import ShiftedSingleScaleTernary
+
+        return ShiftedSingleScaleTernary(self.gamma)
+
+    def plain_fields(self) -> dict[str, Any]:
+        return {"gamma": self.gamma}
+
+    @classmethod
+    def from_plain_fields(cls: type[Self], fields: dict[str, Any]) -> Self:
+        return cls(**fields)
 
     @staticmethod
     def _parts(beta: Array) -> tuple[Array, Array, Array]:
@@ -223,11 +254,6 @@ class SingleScaleTernary(Prior):
         signs = on * jnp.log(gamma) + (beta.shape[0] - on) * jnp.log(1 - 2 * gamma)
         # beta = 0 is an atom: its scale is integrated out
         return jnp.where(one_scale, signs - s, -jnp.inf)
-
-    def statistics(self, latent: TernaryState, weight: Array) -> Array:
-        """Return how many signs are zero and how many are not."""
-        on = (jnp.abs(latent.y) * weight).sum(-1).sum()
-        return jnp.stack([latent.y.shape[0] * weight.sum() - on, on])
 
     def mstep(self: Self, statistics: Array) -> Self:
         return jax.tree.unflatten(jax.tree.structure(self), [keep_inside(statistics)[1] / 2])
@@ -253,9 +279,6 @@ class SingleScaleTernary(Prior):
             rows=count * ones,
             scores=0 * ones,
         )
-
-    def transform(self, latent: TernaryState, W: Array, shift: Array) -> TernaryState:
-        return latent._replace(s=latent.s * W[0, 0])
 
     def scale_information(self, p: int) -> np.ndarray:
         # one exponential scale for all coefficients of a row, of those rows that have any
@@ -308,7 +331,7 @@ class SingleScaleTernary(Prior):
     def _best_scale(quadratic: Array, linear: Array) -> Array:
         return jnp.maximum(linear - 1, 0.0) / jnp.where(quadratic > 0, quadratic, jnp.inf)
 
-    def candidates(self, channel: Channel, offset: laws.Laplace | None = None) -> tuple[Any, bool]:
+    def candidates(self, channel: Channel, offset: Law | None = None) -> tuple[Any, bool]:
         p, n = channel.c.shape
         if 3**p > TERNARY_STATES:
             # the signs of the 1 to p largest coefficients that least squares gives
@@ -333,7 +356,7 @@ class SingleScaleTernary(Prior):
         return latent if offset is None else OffsetState(latent, mu[None]), True
 
     def _eliminated(
-        self, y: Array, channel: Channel, offset: laws.Laplace | None
+        self, y: Array, channel: Channel, offset: Law | None
     ) -> tuple[Array, Array, Array]:
         """Return the best scale and offset of each row for the signs y (m, p), and the objective.
 
@@ -345,7 +368,7 @@ class SingleScaleTernary(Prior):
         if offset is None:
             s = jnp.maximum(linear, 0.0) / q
             return s, jnp.zeros_like(s), signs - 0.5 * linear * s
-        # with the scale at its best, even if that were negative, the offset sees another Laplace
+        # with the scale at its best, even if that were negative, the offset sees another
         # channel; the objective is convex in both, so that where it wants a negative scale the best
         # one is 0
         r = (y @ channel.c_one)[:, None]

@@ -56,8 +56,13 @@ def with_new(
 
 
 def visit(
-    log_odds: Array, a: Array, old: Array, cross: Array, inputs: Any, carry: Any
+    site: tuple[Array, ...], a: Array, old: Array, cross: Array, inputs: Any, carry: Any
 ) -> tuple[Array, Any]:
-    """Draw a sign of some rows; return it, and what is carried to the next one."""
+    """Draw a sign of some rows; return it, and what is carried to the next one.
+
+    ``site`` has its log odds, and what is to be added to the cross products, if anything is.
+    """
+    log_odds, *more = site
+    cross = sum(more, cross)
     new, without = draw(log_odds, a, old, cross, inputs, carry)
     return new, (*with_new(new, a, cross, inputs[0], without), *carry[3:])

@@ -21,6 +21,8 @@ METHODS = ("auto", "pca", "fastica", "varimax", "random")
 """Starts by name; "auto" tries those that the priors propose (``Prior.starts``), for the best."""
 SMOOTHED = "fastica, smoothed "
 """The beginning of the names of starts from rows that are smoothed first; a strength follows."""
+SCALED = ", scaled"
+"""The end of the names of starts from rows that are divided by their scale first."""
 MAX_ROWS = 20_000
 """The maximum number of rows that starts are made from: they need not be exact."""
 MAX_COLUMNS = 4096
@@ -119,7 +121,8 @@ def start(
     say), the others are random directions. Then the columns are scaled so that coefficients have
     the prior's variance.
     """
-    centred = X - X.mean(1, keepdims=True) if prior.has_offset else X
+    method, scaled, _ = method.partition(SCALED)
+    centred, spread = prior.rows_to_start_from(X, bool(scaled))
     d = X.shape[1]
     if p > d and method != "pca":
         # the others look for what is not there: p sources as functions of d numbers
@@ -135,7 +138,7 @@ def start(
         columns = columns * np.sqrt(np.square(centred @ np.linalg.pinv(columns).T).mean(0))
     if not prior.symmetric and not prior.has_offset:
         columns = _oriented(columns, X, prior)
-    return columns / np.sqrt(max(prior.variance(), 1e-3)), _noise_variance(variances, known, p, d)
+    return columns / np.sqrt(max(spread, 1e-3)), _noise_variance(variances, known, p, d)
 
 
 def _columns_by_method(

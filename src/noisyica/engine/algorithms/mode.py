@@ -37,6 +37,11 @@ class ModeEM(Algorithm):
     def check(self, prior: Prior, p: int, missing: bool) -> None:
         MODE.require(prior)
         EXPANSION.require(prior)
+        if prior.unshifted[0] is not prior:
+            raise ValueError(
+                f"algorithm='fam-em' does not learn {prior!r}: at the mode, all coefficients would "
+                "be off its shift in the end. Take 'saem', 'mcem' or 'sem'."
+            )
 
     def expectation(
         self, plan: Plan, sent: Broadcast, block: Block, chain: Chain
