@@ -152,7 +152,7 @@ class SingleScaleTernary(Prior):
         from leaving a pattern that the proposal finds less likely than it is.
         """
         factor = ridge_factor(channel.G)
-        beta = factor.T @ (factor @ channel.c)
+        beta = (factor.T @ factor) @ channel.c
         size = jnp.abs(beta)
         large = (size > 0.5 * size.max(0)).astype(size.dtype)
         scale = (size * large).sum(0) / jnp.maximum(large.sum(0), 1.0)
@@ -163,10 +163,12 @@ class SingleScaleTernary(Prior):
             once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE))
             for sign in (1.0, -1.0)
         )
-        new = draw_sign(uniform[0], up, down)
+        new = draw_sign(uniform[0], once(jnp.exp(up)), jnp.exp(down), 1.0)
 
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
             """Return the log of posterior over proposal, up to a constant, y'Gy and y'c."""
+            # anew, not as carried through the sweep: rounding errors of the sums of many signs
+            # would be large beside the sums of few
             quadratic, linear = self._forms(y, channel.G, channel.c)
             q, c = channel.weighted(jnp.maximum(quadratic, 0.0), linear)
             posterior = log_half_line(q, c - 1)
