@@ -239,12 +239,11 @@ def _bent_grid(a: Array, b: Array, centre: Array, top: Array, left: Array, right
     turn = once(bend * (most * most * most))
     turn3 = once(3 * turn)
 
-    def weight(x: Array) -> Array:
-        """e^g ds / dv relative to the centre, at z = 1 + c + x.
+    def weight(z: Array) -> Array:
+        """e^g ds / dv relative to the centre.
 
         It is exact even where b^2 / a is enormous, since lift is not.
         """
-        z = most + x
         square = z * z
         inverse = once(1 / (turn + square * z))
         scale = once(square * square * inverse)  # s / centre
@@ -255,20 +254,19 @@ def _bent_grid(a: Array, b: Array, centre: Array, top: Array, left: Array, right
         return once(jnp.exp(lift * (root * root) * e2 - centre * e1) * root * slope)
 
     def at(k: Array) -> Array:
-        return once(most * jnp.expm1(once(low + k * step)))
+        return once(most * jnp.exp(low + k * step))
 
     def place(k: Array) -> Array:
-        z = once(most * jnp.exp(low + k * step))
+        z = at(k)
         cube = once(z * z * z)
         return cube * z * (1 / (turn + cube)) - 1
 
     def walk(shift: Array) -> list[Array]:
-        x, growth = at(shift), once(jnp.expm1(step))
-        ratio, first = once(1 + growth), once(most * growth)
+        z, growth = at(shift), once(jnp.expm1(step))
         result = []
         for _ in range(size):
-            result.append(weight(x))
-            x = x * ratio + first
+            result.append(weight(z))
+            z = z + z * growth
         return result
 
     return Grid(size, step, lambda k: weight(at(k)), place, centre, top, walk)
