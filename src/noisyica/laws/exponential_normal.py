@@ -185,8 +185,8 @@ def _edges(start: _Start, b: Array, q: Array, fall: Array) -> tuple[Array, Array
     right = once(jnp.log(1 + drop + spread))
     r0 = once(root0 * root0)
     below = once(s0 + q * r0 + fall)  # log(s0 sqrt(r0)) + q - level
-    # (i) log(s sqrt(r)) <= log s and q (1 - r) <= b^2 s^2 / 2; known is s / s0
-    known = root0 * jnp.exp(jnp.clip(q - below - 0.5, -80.0, 80.0))
+    # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2); known is s / s0
+    known = root0 * jnp.exp(jnp.clip(q - below - jnp.minimum(q, 0.5), -80.0, 80.0))
     known = once(jnp.minimum(known, 1 / jnp.maximum(jnp.abs(b * s0), 1e-15)))
     # (ii) right of what is known already, g <= log(s0 sqrt(r0)) - s + q (1 - r): solve for r
     for _ in range(2):
@@ -226,10 +226,8 @@ def _bent_grid(a: Array, b: Array, centre: Array, top: Array, left: Array, right
     # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
     bend = once(jnp.maximum(_BEND * r_c * root_c, 1e-24))
     # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes
-    tangent, asymptote = (
-        left * (1 + bend) * (1 / (1 + 4 * bend)),
-        0.25 * (left - _BEND + jnp.log(bend)),
-    )
+    tangent = left * (1 + bend) * (1 / (1 + 4 * bend))
+    asymptote = 0.25 * (left - _BEND + jnp.log(bend))
     low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - _BEND))
     size = grid_size(centre.dtype)
     step = once((right - low) * (1 / size))

@@ -19,6 +19,8 @@ from noisyica.laws.shift import FIRST_LOCATION, Located
 
 Array = jax.Array
 
+THIRD = 1 / 3
+
 
 @law()
 class Logistic(Law):
@@ -62,7 +64,8 @@ class Logistic(Law):
 
         def offset(k: Array) -> tuple[Array, Array]:
             v = once(low + k * step)
-            return once(base + v * (1 + v * v / 6)), 1 + 0.5 * v * v
+            half = once(0.5 * v * v)
+            return once(base + v * (1 + THIRD * half)), 1 + half
 
         def node(k: Array) -> Array:
             delta, jacobian = offset(k)
