@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from noisyica import priors
-from noisyica._jax import sites
+from noisyica._jax import sites, xla
 from noisyica._jax.arrays import cast
 from noisyica.priors import Channel, independent, ternary
 
+SLOW = ("div", "exp", "expm1", "log", "log1p", "logistic", "rsqrt", "sqrt")
+"""Operations that take several times as long as a product."""
 P, N = 27, 64  # two groups of sites, the last of which is filled up
 
 
@@ -77,6 +79,30 @@ def test_numbers_of_sites_are_worked_out_before():
     assert {equation.primitive.name for equation in parts.outside} >= {"log", "div"}
     logs = [equation.primitive.name for equation in parts.in_kernel].count("log")
     assert logs == 1  # that of the normal quantile: those of the weights are elsewhere
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize(("prior", "most", "slow"), [("eg", 1000, 110), ("log", 1000, 100)])
+def test_draws_have_few_operations_on_a_gpu(prior, most, slow, monkeypatch):
+    monkeypatch.setattr(xla, "platform", lambda: "gpu")
+    prior, *_ = case(prior)
+    parts = sites._Parts.of(
+        independent._draw, prior._law_of_sites(P), 64, 1 + prior.law.n_uniforms, 0
+    )
+    names = [equation.primitive.name for equation in parts.in_kernel]
+    assert len(names) <= most
+    assert sum(name in SLOW for name in names) <= slow
+
+
+@pytest.mark.usefixtures("double")
+def test_a_sign_has_few_operations_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(xla, "platform", lambda: "gpu")
+    parts = sites._Parts.of(ternary.visit, jnp.zeros(P, jnp.float32), 64, 2, 3)
+    names = [equation.primitive.name for equation in parts.in_kernel]
+    assert len(names) <= 220
+    assert (
+        sum(name in SLOW for name in names) == 12
+    )  # a root, a division and two exponentials for each sign
 
 
 @pytest.mark.usefixtures("double")

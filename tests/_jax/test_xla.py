@@ -4,7 +4,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisyica._jax.xla import COLUMNS, empty_for_device, pad_columns, padded_rows, repeat_rows
+from noisyica._jax import xla
+from noisyica._jax.xla import (
+    COLUMNS,
+    empty_for_device,
+    once,
+    pad_columns,
+    padded_rows,
+    repeat_rows,
+)
 
 
 def test_rows_are_padded_a_little():
@@ -39,3 +47,10 @@ def test_arrays_for_the_device_start_on_a_boundary(dtype):
         assert array.ctypes.data % 64 == 0
         array[...] = 1
         assert array.sum() == array.size
+
+
+def test_nothing_is_done_for_the_cpus_sake_on_a_gpu(monkeypatch):
+    x = jnp.array([-jnp.inf, 1.0])
+    np.testing.assert_array_equal(once(x), [np.finfo(x.dtype).min, 1.0])
+    monkeypatch.setattr(xla, "platform", lambda: "gpu")
+    assert once(x) is x

@@ -160,6 +160,22 @@ def test_extreme_tilts_are_finite_and_right(name, dtype):
             assert variance == pytest.approx(float(wide_variance), rel=1e-2, abs=1e-30), (a, b)
 
 
+@pytest.mark.parametrize("law", [ExponentialNormal(), laws.Logistic()])
+def test_draws_on_a_grid_are_exact(law):
+    """The sum over a grid of 24 nodes does not depend on its shift, so that a draw is exact."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    a = 10 ** rng.uniform(-2, 5, n)
+    value = rng.choice([0.0, 1.0], n) * rng.uniform(0, 30, n)  # of the coefficient
+    b = np.abs(a * value + np.sqrt(a) * rng.uniform(-5, 5, n))
+    grid = law._grid(jnp.asarray(a, "float32"), jnp.asarray(b, "float32"))
+    shifts = (np.arange(8, dtype="float32") + 0.5) / 8
+    sums = np.array([sum(np.asarray(x, float) for x in grid.walk(shift)) for shift in shifts])
+    change = sums.max(0) / sums.min(0) - 1
+    assert change.max() < 1e-4
+    assert np.median(change) < 2e-6
+
+
 def test_normal_quantile():
     """The polynomial in single precision errs by a few units in the last place, in both tails."""
     tail = np.concatenate(

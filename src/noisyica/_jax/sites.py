@@ -38,7 +38,7 @@ WARPS = 4
 """The number of warps, of 32 threads each, that share the rows of one program of the kernel."""
 ROWS, FEW_ROWS = 512, 128
 """The number of rows that one program takes, and that where much is done at each site."""
-OPERATIONS = 300
+OPERATIONS = 200
 """The number of operations at a site beyond which that is much."""
 MOST_SITES = 25
 """The maximum number of sites that are taken at a time."""

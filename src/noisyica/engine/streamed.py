@@ -154,31 +154,20 @@ Held = tuple[Any, Any, Any, Any, Any, Any]
 """A block as it is held: raw rows, centre, unit, weights, the first row's number, and sums."""
 
 
-def _standardised(raw: Any, centre: Any, unit: Any, weight: Any, dtype: str) -> Array:
-    """Return rows (n, d), centred and scaled; those of weight 0 are 0.
-
-    In single precision the centre is the sum of two numbers, so that what is subtracted is not
-    rounded more than the rows themselves are.
-    """
-    raw = jnp.asarray(raw)
-    if raw.dtype != jnp.float32 or dtype != "float32":
-        raw, dtype = raw.astype(float), "float64"
-    high = jnp.asarray(centre).astype(dtype)
-    low = (centre - high).astype(dtype)
-    # a product is faster than a quotient
-    x = ((raw - high) - low) * (1 / unit).astype(dtype)
+def _standardised(raw: Any, centre: Any, unit: Any, weight: Any) -> Array:
+    """Return rows (n, d), centred and scaled in double precision; those of weight 0 are 0."""
+    x = (jnp.asarray(raw, float) - centre) * (1 / unit)  # a product is faster than a quotient
     return jnp.where(weight[:, None] > 0, x, 0.0)
 
 
 def _block_of(held: Held, dtype: str, missing: bool) -> Block:
     """Return a block of rows as all sweeps take them."""
     raw, centre, unit, weight, first, sums = held
-    x, observed = _standardised(raw, centre, unit, weight, dtype), None
+    x, observed = _standardised(raw, centre, unit, weight), None
     if missing:
         observed = ~jnp.isnan(x).T
         x = jnp.where(observed.T, x, 0.0)
     rows = first + jnp.arange(len(x), dtype=np.uint32)
-    # without a barrier the rows would be standardised anew for each product
     # without a barrier the rows would be standardised anew for each product
     x = lax.optimization_barrier(x.astype(dtype).T)
     return Block(x, weight.astype(dtype), sums[0], sums[1], observed, rows)
@@ -193,7 +182,7 @@ def _x_of(held: Held, dtype: str, missing: bool) -> Array:
 @jax.jit
 def _sums(raw: Any, centre: Any, unit: Any, weight: Any) -> Array:
     """Return the weighted sums (2, d) of the columns of rows, and of their squares."""
-    x = jnp.nan_to_num(_standardised(raw, centre, unit, weight, "float64"))
+    x = jnp.nan_to_num(_standardised(raw, centre, unit, weight))
     return jnp.stack([(x * weight[:, None]).sum(0), (jnp.square(x) * weight[:, None]).sum(0)])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from noisyica._jax.arrays import floating
-from noisyica._jax.special import LOG_2PI
-from noisyica._jax.xla import once, ratio
+from noisyica._jax.special import LOG_2PI, normal_quantile
+from noisyica._jax.xla import once
 from noisyica.laws.atoms import Exponential, Normal
 from noisyica.laws.base import Law, Piece, Uniforms, broadcast_double, law
 from noisyica.laws.grids import Grid, cut_depth, grid_choice, grid_size
@@ -70,17 +70,17 @@ class ExponentialNormal(Law):
         q = once(0.5 * jnp.square(b * jax.lax.rsqrt(jnp.maximum(a, tiny))))
         # The rightmost critical point of g is left of s0; beyond s0, with v = u - u0,
         # g(u) <= g(u0) - s0 (e^v - 1 - v).
-        far = jnp.exp(jnp.log((2 * q + 1) / jnp.maximum(a, tiny)) / 3)
+        far = jnp.exp(jnp.log((2 * q + 1) * (1 / jnp.maximum(a, tiny))) / 3)
         s0 = once(jnp.minimum(far, 1 + 0.5 * q))
-        r0 = once(1 / (1 + a * s0 * s0))
-        centre, rise = _near_mode(a, b, s0, r0)
+        kappa = once(a * s0 * s0)
+        start = _Start(s0, once(1 / s0), kappa, once(jax.lax.rsqrt(1 + kappa)))
+        m, rise = _near_mode(start, once(0.5 * jnp.square(b * (s0 * start.root * start.root))))
         fall = once(cut_depth(b.dtype) - rise)  # from g(s0) to the level where the window ends
-        drop = ratio(jnp.maximum(fall, 0.0), s0)
-        right = jnp.log(s0 * (1 / centre) * (1 + drop + jnp.sqrt(2 * drop)))
-        left = jnp.log(_left_edge(a, b, q, s0, r0, fall) * (1 / centre))
-        width = once(s0 * jnp.sqrt(r0))
+        left, right = _edges(start, b, q, fall)
+        width = once(s0 * start.root)
         top = once(jnp.log(width) - s0 + 0.5 * jnp.square(b * width) + rise)
-        return _bent_grid(a, b, centre, top, left, right)
+        log_m = once(jnp.log(m))
+        return _bent_grid(a, b, once(s0 * m), top, once(left - log_m), once(right - log_m))
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
         return self._grid(*floating(a, b)).log_integral()
@@ -108,7 +108,8 @@ class ExponentialNormal(Law):
 
         def finish(v: Array) -> Array:
             s = once(grid.centre * (1 + grid.place(grid_choice(cumulative, u[0], v))))
-            return s * Normal().draw(u[2:], once(a * s * s), b * s)
+            root = once(jax.lax.rsqrt(1 + a * s * s))
+            return s * root * (b * s * root + normal_quantile(u[2]))
 
         return grid.top + jnp.log(grid.step * cumulative[-1]), finish
 
@@ -147,63 +148,71 @@ class ExponentialNormal(Law):
         return ScaleMixture(Exponential(), Normal().located())
 
 
-def _near_mode(a: Array, b: Array, s0: Array, r0: Array) -> tuple[Array, Array]:
-    """A point near the mode of g, and g there less g(s0)."""
-    lift0 = once(0.5 * jnp.square(b * (s0 * r0)))
+class _Start(NamedTuple):
+    """A scale s0 that is right of the mode of g, and what depends on it."""
 
-    def rise(s: Array) -> Array:
-        """g(s) - g(s0)."""
-        e1, square = once((s - s0) * (1 / s0)), jnp.square(ratio(s, s0))
-        gain = once(1 / (r0 * (1 + a * s0 * s0 * square)))
-        return once(e1 * (lift0 * gain * (e1 + 2) - s0) + 0.5 * jnp.log(gain * square))
+    s0: Array
+    inverse: Array  # 1 / s0
+    kappa: Array  # a s0^2
+    root: Array  # sqrt(r0), r0 being r at s0
 
-    centre = s0
-    # towards the mode; any point will do as a reference, a good one gives a tight window
+
+def _near_mode(start: _Start, lift: Array) -> tuple[Array, Array]:
+    """A point near the mode of g, in units of s0, and g there less g(s0).
+
+    ``lift`` is (b s0 r0)^2 / 2.
+    """
+    s0 = start.s0
+    r0 = once(start.root * start.root)
+    rest = once(start.kappa * r0)  # 1 - r0
+
+    def rise(m: Array) -> Array:
+        """g(s0 m) - g(s0)."""
+        e1, square = once(m - 1), once(m * m)
+        gain = once(1 / (r0 + rest * square))
+        return once(e1 * (lift * gain * (e1 + 2) - s0) + 0.5 * jnp.log(gain * square))
+
+    # a step of Newton's method; any point will do as a reference, a good one gives a tight window
+    slope = once(r0 - s0 + 2 * lift)
+    curvature = s0 + 2 * rest * r0 - 4 * lift * (2 * r0 - 1)
+    move = slope * (1 / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * s0))
+    m = once(jnp.clip(1 + move, 0.1, 1.0))
+    small = once(jnp.minimum(start.inverse, 1.0))
+    high, low = rise(m), rise(small)
+    return once(jnp.where(low > high, small, m)), once(jnp.maximum(high, low))
+
+
+def _edges(start: _Start, b: Array, q: Array, fall: Array) -> tuple[Array, Array]:
+    """Return log(s / s0) left and right of which g is below its level g(s0) - ``fall``."""
+    s0, inverse, kappa, root0 = start
+    beyond = once(jnp.maximum(fall, 0.0))
+    drop = once(beyond * inverse)
+    spread = once(jnp.sqrt(2 * drop))
+    right = once(jnp.log(1 + drop + spread))
+    r0 = once(root0 * root0)
+    below = once(s0 + q * r0 + fall)  # log(s0 sqrt(r0)) + q - level
+    # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2); known is s / s0
+    known = root0 * jnp.exp(jnp.clip(q - below - jnp.minimum(q, 0.5), -80.0, 80.0))
+    known = once(jnp.minimum(known, 1 / jnp.maximum(jnp.abs(b * s0), 1e-15)))
+    # (ii) right of what is known already, g <= log(s0 sqrt(r0)) - s + q (1 - r): solve for r
     for _ in range(2):
-        r = 1 / (1 + a * centre * centre)
-        pull = once(jnp.square(b * (centre * r)))
-        slope = once(r - centre + pull)
-        curvature = centre + 2 * a * centre * centre * r * r - 2 * pull * (2 * r - 1)
-        move = slope * (1 / jnp.maximum(curvature, jnp.abs(slope) + 0.5 * centre))
-        centre = once(jnp.clip(centre * (1 + move), 0.1 * s0, s0))
-    small = jnp.minimum(1.0, s0)
-    high, low = rise(centre), rise(small)
-    return once(jnp.where(low > high, small, centre)), jnp.maximum(high, low)
-
-
-def _left_edge(a: Array, b: Array, q: Array, s0: Array, r0: Array, fall: Array) -> Array:
-    """An s to the left of which g is below its level g(s0) - ``fall``."""
-    log_width = 0.5 * jnp.log(s0 * s0 * r0)
-    below = s0 + q * r0 + fall  # log_width + q - level
-    # (i) log(s sqrt(r)) <= log s and q (1 - r) <= min(q, b^2 s^2 / 2)
-    edge = jnp.minimum(
-        jnp.exp(jnp.minimum(log_width + (q - below) - 0.5, 80.0)),
-        1 / jnp.maximum(jnp.abs(b), 1e-15),
-    )
-    s_low = once(jnp.maximum(jnp.exp(log_width - below), edge))
-    # (ii) right of any s_low already known, g <= log_width - s_low + q (1 - r): solve for r, and
-    # improve s_low
-    for _ in range(2):
-        room = once(below - s_low)
+        room = once(below - s0 * known)
         gained = once(q - room)
-        bound = jnp.sqrt(jnp.maximum(gained, 0.0) * (1 / jnp.maximum(a * room, 1e-30)))
-        s_low = once(
-            jnp.where((gained > 0) & (room > 0), jnp.maximum(s_low, jnp.minimum(bound, s0)), s_low)
-        )
+        bound = once(gained * jax.lax.rsqrt(jnp.maximum(gained * kappa * room, 1e-30)))
+        better = jnp.maximum(known, jnp.minimum(bound, 1.0))
+        known = once(jnp.where((gained > 0) & (room > 0), better, known))
     # (iii) close to the mode of a sharp peak: with w = (s0 / s)^2 - 1,
-    # g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2
-    kappa = once(a * s0 * s0)
-    c = once(q * r0 * kappa)
-    fall = jnp.maximum(fall, 0.0)
-
-    def surplus(w: Array) -> Array:
-        return c * w * (1 / (1 + kappa + w)) - 0.5 * s0 * jnp.log(1 + w) - fall
-
-    tau = ratio(2 * fall, s0)
-    sharp = once(1.3 * (tau + jnp.sqrt(2 * tau)) + 1e-6)
-    known = jnp.square(ratio(s0, s_low)) - 1
-    proved = (sharp < known) & (surplus(sharp) > 0) & (surplus(known) > 0)
-    return jnp.where(proved, s0 * (1 / jnp.sqrt(1 + sharp)), s_low)
+    # g <= g0 - c w / (1 + kappa + w) + s0 log(1 + w) / 2. It is enough that this is below the level
+    # at both ends, w = sharp and s = known s0.
+    c, sharp = once(q * r0 * kappa), once(2.6 * drop + 1.84 * spread + 1e-6)
+    square, log_sharp = once(known * known), once(jnp.log(1 + sharp))
+    log_known = once(jnp.log(known))
+    proved = (
+        (square * (1 + sharp) < 1)
+        & (c * sharp > (0.5 * s0 * log_sharp + beyond) * (1 + kappa + sharp))
+        & (c * (1 - square) > (beyond - s0 * log_known) * (1 + kappa * square))
+    )
+    return jnp.where(proved, -0.5 * log_sharp, log_known), right
 
 
 _BEND = 0.1  # how far left of the centre the EG grid turns coarse: smaller is farther
@@ -216,47 +225,55 @@ def _bent_grid(a: Array, b: Array, centre: Array, top: Array, left: Array, right
     and s / centre = (1 + c) y^4 / (c + y^3), c being ``bend``: like y on the right, and like y^4 on
     the left.
     """
-    r_c = 1 / (1 + a * centre * centre)
+    root_c = once(jax.lax.rsqrt(1 + a * centre * centre))
+    r_c = once(root_c * root_c)
     rest = once(a * centre * centre * r_c)  # 1 - r_c
     lift = once(0.5 * jnp.square(b * (centre * r_c)))
     # the bend is where the slow fall begins: left of the centre, and of 1 / sqrt(a), where r turns
-    bend = jnp.maximum(_BEND * r_c * jnp.sqrt(r_c), 1e-24)
+    bend = once(jnp.maximum(_BEND * r_c * root_c, 1e-24))
     # log(s / centre) is concave in v: it is below its tangent at 0 and below both of its asymptotes
-    tangent, asymptote = (
-        left * (1 + bend) * (1 / (1 + 4 * bend)),
-        0.25 * (left - _BEND + jnp.log(bend)),
-    )
+    tangent = left * (1 + bend) * (1 / (1 + 4 * bend))
+    asymptote = 0.25 * (left - _BEND + jnp.log(bend))
     low = once(jnp.maximum(jnp.maximum(tangent, asymptote), left - _BEND))
     size = grid_size(centre.dtype)
     step = once((right - low) * (1 / size))
+    # with z = (1 + c) y and C = c (1 + c)^3, s / centre = z^4 / (C + z^3), and its slope in v is
+    # itself times 1 + 3 C / (C + z^3)
+    most = once(1 + bend)
+    turn = once(bend * (most * most * most))
+    turn3 = once(3 * turn)
 
-    def place(x: Array) -> tuple[Array, Array]:
-        """s / centre - 1, with no cancellation, and its derivative in v, for y = 1 + x."""
-        y = 1 + x
-        y2 = y * y
-        y3 = y * y2
-        inverse = 1 / (bend + y3)
-        slope = (1 + bend) * y * y3 * inverse * (4 * bend + y3) * inverse
-        return once(x * (y3 + bend * ((1 + y) * (1 + y2))) * inverse), slope
+    def weight(z: Array) -> Array:
+        """e^g ds / dv relative to the centre.
 
-    def weight(x: Array) -> Array:
-        # e^g ds / dv relative to the centre: exact even where b^2 / a is enormous
-        e1, slope = place(x)
-        root = jax.lax.rsqrt(r_c + rest * jnp.square(1 + e1))  # sqrt(r / r_c)
-        return once(jnp.exp(e1 * (lift * (root * root) * (e1 + 2) - centre)) * root * slope)
+        It is exact even where b^2 / a is enormous, since lift is not.
+        """
+        square = z * z
+        inverse = once(1 / (turn + square * z))
+        scale = once(square * square * inverse)  # s / centre
+        e1 = scale - 1
+        e2 = e1 * (scale + 1)  # (s / centre)^2 - 1
+        root = once(jax.lax.rsqrt(1 + rest * e2))  # sqrt(r / r_c)
+        slope = scale * (1 + turn3 * inverse)
+        return once(jnp.exp(lift * (root * root) * e2 - centre * e1) * root * slope)
 
     def at(k: Array) -> Array:
-        return jnp.expm1(once(low + k * step))
+        return once(most * jnp.exp(low + k * step))
+
+    def place(k: Array) -> Array:
+        z = at(k)
+        cube = once(z * z * z)
+        return cube * z * (1 / (turn + cube)) - 1
 
     def walk(shift: Array) -> list[Array]:
-        x, growth = at(shift), jnp.expm1(step)
+        z, growth = at(shift), once(jnp.expm1(step))
         result = []
         for _ in range(size):
-            result.append(weight(x))
-            x = once(x + (1 + x) * growth)
+            result.append(weight(z))
+            z = z + z * growth
         return result
 
-    return Grid(size, step, lambda k: weight(at(k)), lambda k: place(at(k))[0], centre, top, walk)
+    return Grid(size, step, lambda k: weight(at(k)), place, centre, top, walk)
 
 
 _TABLE = (-30.0, 12.0, 4096)  # of log |t|: the first, the last, how many

@@ -79,7 +79,7 @@ def grid_choice(cumulative: Any, shift: Array, u: Array) -> Array:
     threshold = u * cumulative[-1]
     if not isinstance(cumulative, list):
         return shift + (cumulative[:-1] < threshold).sum(0)
-    chosen = shift
-    for c in cumulative[:-1]:
-        chosen = chosen + (c < threshold)
-    return once(chosen)
+    chosen = jnp.zeros_like(threshold)
+    for k, c in enumerate(cumulative[:-1]):
+        chosen = jnp.where(c < threshold, k + 1.0, chosen)
+    return once(shift + chosen)

@@ -21,6 +21,7 @@ Array = jax.Array
 
 LOCATION_INFORMATION = 4 / 3
 """E[(2 tanh t)^2]."""
+THIRD = 1 / 3
 
 
 @law()
@@ -65,7 +66,8 @@ class Logistic(Law):
 
         def offset(k: Array) -> tuple[Array, Array]:
             v = once(low + k * step)
-            return once(base + v * (1 + v * v / 6)), 1 + 0.5 * v * v
+            half = once(0.5 * v * v)
+            return once(base + v * (1 + THIRD * half)), 1 + half
 
         def node(k: Array) -> Array:
             delta, jacobian = offset(k)

@@ -144,7 +144,7 @@ class SignsAndScale(Prior):
         from leaving a pattern that the proposal finds less likely than it is.
         """
         factor = ridge_factor(channel.G)
-        beta, scale = self._guess(factor.T @ (factor @ channel.c))
+        beta, scale = self._guess((factor.T @ factor) @ channel.c)
         variance = jnp.square(factor).sum(0)[:, None]
         variance = variance if channel.weight is None else variance / channel.weight
         gain = once(scale / (variance + jnp.square(0.1 * scale) + 1e-30))
@@ -152,10 +152,12 @@ class SignsAndScale(Prior):
             once(jnp.clip(log_odds + gain * (sign * beta - 0.5 * scale), -SURE, SURE))
             for sign in (1.0, -1.0)
         )
-        new = draw_sign(uniform[0], up, down)
+        new = draw_sign(uniform[0], once(jnp.exp(up)), jnp.exp(down), 1.0)
 
         def log_ratio(y: Array) -> tuple[Array, Array, Array]:
             """Return the log of posterior over proposal, up to a constant, y'Gy and y'c."""
+            # anew, not as carried through the sweep: rounding errors of the sums of many signs
+            # would be large beside the sums of few
             quadratic, linear = self._forms(y, channel.G, channel.c)
             q, c = channel.weighted(jnp.maximum(quadratic, 0.0), linear)
             posterior = log_half_line(q, c - 1)

@@ -6,18 +6,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from noisyica._jax.special import log_half_line
+from noisyica._jax.special import half_line_factors
 from noisyica._jax.xla import once
 
 Array = jax.Array
 
 
-def draw_sign(u: Array, up: Array, down: Array) -> Array:
-    """Draw 1, -1 or 0, whose log weights are ``up``, ``down`` and 0."""
-    top = once(jnp.maximum(jnp.maximum(up, down), 0.0))
-    plus, off = once(jnp.exp(up - top)), once(jnp.exp(-top))
-    mark = once(u * (plus + jnp.exp(down - top) + off))
+def draw_sign(u: Array, plus: Array, minus: Array, off: ArrayLike) -> Array:
+    """Draw 1, -1 or 0, whose weights are ``plus``, ``minus`` and ``off``."""
+    mark = once(u * (plus + minus + off))
     return (mark < plus).astype(u.dtype) - (mark > plus + off).astype(u.dtype)
 
 
@@ -31,19 +30,23 @@ def draw(
     """
     (c_j, u), (quadratic, linear, active, *weight) = inputs, carry
 
-    def half_line(quadratic: Array, linear: Array) -> Array:
+    def half_line(quadratic: Array, linear: Array) -> tuple[Array, Array]:
         if weight:
             quadratic, linear = quadratic * weight[0], linear * weight[0]
-        return log_half_line(quadratic, linear - 1)
+        return half_line_factors(quadratic, linear - 1)
 
     others = active - jnp.abs(old)
     some = (others > 0).astype(u.dtype)
     q0 = once(some * jnp.maximum(quadratic - old * (2 * cross + a * old), 0.0))
     l0 = once(some * (linear - old * c_j))
-    base = once(half_line(q0, l0) - log_odds)
-    log_up = once(half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j) - base)
-    log_down = once(half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j) - base)
-    return draw_sign(u, log_up, log_down), (q0, l0, others)
+    up, f_up = half_line(jnp.maximum(q0 + a + 2 * cross, 0.0), l0 + c_j)
+    down, f_down = half_line(jnp.maximum(q0 + a - 2 * cross, 0.0), l0 - c_j)
+    base, f_base = half_line(q0, l0)
+    up, down = once(up + log_odds), once(down + log_odds)
+    top = once(jnp.maximum(jnp.maximum(up, down), base))
+    plus, off = once(f_up * jnp.exp(up - top)), once(f_base * jnp.exp(base - top))
+    minus = f_down * jnp.exp(down - top)
+    return draw_sign(u, plus, minus, off), (q0, l0, others)
 
 
 def with_new(
