@@ -17,6 +17,7 @@ from jax import lax
 from threadpoolctl import threadpool_limits
 
 from noisyica._jax.arrays import cast, choose, to_numpy, zeros_like_shapes
+from noisyica._jax.device import platform
 from noisyica._jax.xla import empty_for_device
 from noisyica.engine.state import Broadcast, Chain, Plan, Totals
 from noisyica.posterior.parameters import Parameters
@@ -208,13 +209,15 @@ def linear_chains(x: Any, missing: bool, plan: Plan, parameters: Parameters) -> 
 
 def _linear_estimate(
     blocks: Array, parameters: Parameters, offset: np.ndarray, dtype: str
-) -> np.ndarray:
+) -> Array | np.ndarray:
     """Return the coefficients that a normal prior would give, (blocks, p, rows)."""
     A, weight = parameters.A, 1 / np.broadcast_to(parameters.sigma2, len(parameters.A))
     precision = (A.T * weight) @ A + np.eye(A.shape[1]) / parameters.prior.variance()
     with threadpool_limits(limits=1):  # the last bits of BLAS depend on the number of threads
         solve = np.linalg.solve(precision, A.T * weight).astype(dtype)
         centre = np.asarray(parameters.mean).astype(dtype)[:, None]
+        if platform() != "cpu":  # the rows are there, where a product takes no time
+            return jnp.matmul(solve, blocks - centre - offset[:, None].astype(dtype))
         x = np.asarray(blocks)  # on the CPU a view: slices of JAX's array would be copies
         beta = empty_for_device((len(x), A.shape[1], x.shape[2]), dtype)
         for i in range(len(x)):

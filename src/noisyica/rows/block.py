@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 
 from noisyica._jax.device import devices_in_use, platform
 from noisyica._jax.xla import empty_for_device, padded_rows
+from noisyica.rows import threads
 from noisyica.rows.source import NUMBERS_AT_A_TIME, Rows
 
 Array = jax.Array
@@ -66,21 +67,30 @@ def device_blocks(
     x = empty_for_device((count, rows.d, size), dtype)
     weight, sums = np.zeros((count, size)), np.zeros((2, count, rows.d))
     observed = None
-    for first, end, i, at in _parts(n, rows.d, size):
+
+    def put_part(part: _Part) -> tuple[_Part, np.ndarray | None, np.ndarray]:
+        first, end, i, at = part
         if order is None:
-            part, part_weight = rows.standardised(first, end), rows.relative_weight(first, end)
+            values, weights = rows.standardised(first, end), rows.relative_weight(first, end)
         else:
-            part, part_weight = rows.chosen(order[first:end]), rows.weights_of(order[first:end])
-        missing = np.isnan(part)
+            values, weights = rows.chosen(order[first:end]), rows.weights_of(order[first:end])
+        missing = np.isnan(values)
         if missing.any():
-            if observed is None:
-                observed = np.ones((count, rows.d, size), bool)
-            observed[i, :, at] = ~missing.T
-            part[missing] = 0.0
-        x[i, :, at], weight[i, at] = part.T, part_weight
+            values[missing] = 0.0
+        x[i, :, at], weight[i, at] = values.T, weights
         # not by BLAS, whose last bits depend on the number of threads
-        sums[0, i] += np.einsum("nd,n->d", part, part_weight)
-        sums[1, i] += np.einsum("nd,nd,n->d", part, part, part_weight)
+        first_sums = np.einsum("nd,n->d", values, weights)
+        square_sums = np.einsum("nd,nd,n->d", values, values, weights)
+        return part, missing if missing.any() else None, np.stack([first_sums, square_sums])
+
+    parts = _parts(n, rows.d, size)
+    for (_, _, i, at), missing, part_sums in threads.each(put_part, parts, not rows.in_memory):
+        sums[:, i] += part_sums
+        if missing is None:
+            continue
+        if observed is None:
+            observed = np.ones((count, rows.d, size), bool)
+        observed[i, :, at] = ~missing.T
     x[filled - 1, :, n - (filled - 1) * size :] = 0.0
     x[filled:] = 0.0
     numbers = np.arange(count * size)
@@ -97,7 +107,10 @@ def device_blocks(
     )
 
 
-def _parts(n: int, d: int, size: int) -> Iterator[tuple[int, int, int, slice]]:
+_Part = tuple[int, int, int, slice]
+
+
+def _parts(n: int, d: int, size: int) -> Iterator[_Part]:
     """Split n rows into parts that are small enough for the memory of the host.
 
     Each part is given by its first row, its end, the number of its block, and its place there.

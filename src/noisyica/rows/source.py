@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from noisyica.data.held import Blocks, Held, Mapped, give_back
+from noisyica.rows import threads
 from noisyica.rows.basis import Basis
 from noisyica.rows.scaling import Part, Summary, summarise, summary_of
 
@@ -78,9 +79,19 @@ class Rows:
                 return summary_of(rows, own)
 
             return self.X.each_block(part)
-        return (
-            summary_of(rows, self._weight(first, len(rows))) for first, rows in self.finite_blocks()
-        )
+
+        def summary(first: int) -> Part:
+            rows = self._read(first, first + self._rows_at_a_time)
+            rows = refuse_infinite(rows, first, self._kept)
+            return summary_of(rows, self._weight(first, len(rows)))
+
+        firsts = range(0, self.n, self._rows_at_a_time)
+        return threads.each(summary, firsts, alone=not self.in_memory)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether X is an array in memory, not in a file or elsewhere."""
+        return type(self.X) is np.ndarray
 
     def scaled_like(self, centre: np.ndarray, unit: float) -> Rows:
         """Return the same rows, to be centred and scaled as others were, whatever their own."""

@@ -6,15 +6,13 @@ The data are scaled already, and centred unless the mean is zero.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.decomposition import FastICA
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from noisyica.priors import Prior
+from noisyica.rows import fastica
 from noisyica.rows.source import Rows
 
 METHODS = ("auto", "pca", "fastica", "varimax", "random")
@@ -222,11 +220,8 @@ def _independent(scores: np.ndarray, rng: np.random.RandomState, max_iter: int =
     centred = scores - scores.mean(0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     root = np.sqrt(np.maximum(values, 1e-12 * values[-1]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
-        ica = FastICA(whiten=False, max_iter=max_iter, tol=1e-4, random_state=rng)
-        ica.fit(centred @ (vectors / root) @ vectors.T)
-    mixing = np.asarray((vectors * root) @ vectors.T @ ica.mixing_)
+    turn = fastica.rotation(centred @ (vectors / root) @ vectors.T, rng, max_iter)
+    mixing = np.asarray((vectors * root) @ vectors.T @ turn)
     return mixing if np.isfinite(mixing).all() else np.eye(scores.shape[1])
 
 
