@@ -97,7 +97,7 @@ def test_draws_have_few_operations_on_a_gpu(prior, most, slow, monkeypatch):
 @pytest.mark.usefixtures("double")
 def test_a_sign_has_few_operations_on_a_gpu(monkeypatch):
     monkeypatch.setattr(xla, "platform", lambda: "gpu")
-    parts = sites._Parts.of(ternary.visit, jnp.zeros(P, jnp.float32), 64, 2, 3)
+    parts = sites._Parts.of(ternary.visit, (jnp.zeros(P, jnp.float32),), 64, 2, 3)
     names = [equation.primitive.name for equation in parts.in_kernel]
     assert len(names) <= 220
     assert (

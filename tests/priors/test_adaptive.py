@@ -87,7 +87,7 @@ def test_repr_and_density():
     assert density.shape == (2, t.size - 1)
     np.testing.assert_allclose(density.sum(1) * (t[1] - t[0]), 1 - prior.weights[:, 0], atol=2e-3)
     assert prior.kurtosis[0] == pytest.approx(3 / 0.2 - 3, rel=1e-6)
-    with pytest.raises(ValueError, match="mean='free', 'zero' or 'offset'"):
+    with pytest.raises(ValueError, match="mean='free', 'zero', 'shift-after' or 'offset'"):
         Adaptive().shifted()
     with pytest.raises(ValueError, match="increase"):
         Adaptive((0.0, 1.0, 0.5))

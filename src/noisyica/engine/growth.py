@@ -99,7 +99,7 @@ def rows_needed(sample: np.ndarray, p: int) -> float:
     variances = np.append(variances, np.zeros(max(p + 1 - len(variances), 0)))
     noise = variances[p:].sum() / (d - p)
     signal = variances[p - 1] - noise
-    if signal <= 0:
+    if signal <= d * np.finfo(float).eps * variances[0]:  # there is none beyond rounding
         return np.inf
     return max(least, d * noise * (signal + noise) / (MOST_ANGLE * signal**2))
 
