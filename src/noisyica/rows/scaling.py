@@ -36,7 +36,7 @@ class Part(NamedTuple):
     high: np.ndarray  # (d,)  the largest value, in the units of X
     total_weight: float
     offset: float  # sum of the absolute values of the rows' means
-    empty: np.ndarray  # which rows have all their entries missing
+    empty: np.ndarray  # the numbers, in the block, of rows whose entries are all missing
 
 
 def summarise(blocks: Iterable[Part]) -> Summary:
@@ -57,6 +57,7 @@ def summarise(blocks: Iterable[Part]) -> Summary:
     high = np.fmax.reduce([part.high for part in parts])
     centre = np.where(low == high, low / (size or 1.0), centre)  # a constant is not rounded
     entries = max(float(sum(part.entries.sum() for part in parts)), 1.0)
+    firsts = np.cumsum([0, *(part.n for part in parts[:-1])])
 
     def squares_about(point: np.ndarray) -> float:
         return float(
@@ -74,7 +75,9 @@ def summarise(blocks: Iterable[Part]) -> Summary:
         varies=high > low,
         missing=bool(entries < sum(part.n for part in parts) * len(centre)),
         largest=np.maximum(np.abs(low), np.abs(high)),
-        empty_rows=np.flatnonzero(np.concatenate([part.empty for part in parts])),
+        empty_rows=np.concatenate(
+            [first + part.empty for first, part in zip(firsts, parts, strict=True)]
+        ),
         offset=sum(part.offset * part.size for part in parts) / sum(part.n for part in parts),
     )
 
@@ -105,5 +108,5 @@ def summary_of(X: np.ndarray, weight: np.ndarray) -> Part:
         high=high,
         total_weight=float(weight.sum()),
         offset=float(np.abs(row_means).sum()),
-        empty=~seen.any(1),
+        empty=np.flatnonzero(~seen.any(1)),
     )
