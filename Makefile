@@ -1,11 +1,12 @@
 PYTHON ?= python3
 VENV := .venv
 CONSTRAINTS := constraints.txt
+EXTRA := dev
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest pytest lint format benchmark clean
+.PHONY: help demo test test-all test-lowest test-neighbours pytest pytest-neighbours lint format benchmark clean
 
 help: ## Show this list
 	@echo "Usage: make TARGET [PYTHON=python3]"
@@ -26,6 +27,12 @@ test-all: lint ## The same with the slowest tests, too
 
 test-lowest: ## Run the tests with the lowest versions of all dependencies (Python 3.11)
 	@$(MAKE) --no-print-directory VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt pytest
+
+test-neighbours: ## Run the tests with MNE, nilearn and AnnData, in an environment of their own
+	@$(MAKE) --no-print-directory VENV=.venv-neighbours EXTRA=neighbours pytest-neighbours
+
+pytest-neighbours: $(STAMP)
+	XLA_FLAGS=--xla_cpu_use_fusion_emitters=false $(BIN)/pytest -n 2 --dist loadfile tests/neighbours
 
 lint: $(STAMP) ## Check formatting, lint, the layers and types
 	$(BIN)/ruff format --check .
@@ -56,5 +63,5 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@echo "Installing noisyica into $(VENV) (this can take a minute) ..."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' -c $(CONSTRAINTS)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRA)]' -c $(CONSTRAINTS)
 	@touch $@

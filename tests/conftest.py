@@ -1,4 +1,5 @@
 import atexit
+import importlib.util
 import os
 import shutil
 import sys
@@ -14,6 +15,9 @@ import jax
 import pytest
 
 from noisyica._jax.memory_maps import make_room
+
+# the libraries of the neighbours are in an environment of their own: make test-neighbours
+collect_ignore = [] if importlib.util.find_spec("mne") else ["neighbours"]
 
 
 @pytest.fixture

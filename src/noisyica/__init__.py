@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from noisyica import data as data
+    from noisyica import eeg as eeg
     from noisyica import laws, plot, priors
+    from noisyica import neuro as neuro
+    from noisyica import omics as omics
     from noisyica import report as report
     from noisyica._jax.cache import keep_compiled
     from noisyica.analysis.groups import GroupComparison, compare_groups
@@ -59,7 +62,7 @@ _MODULE_OF_NAME = {
 }
 """The module that each public class and function is imported from."""
 
-_PUBLIC_MODULES = ("data", "laws", "plot", "priors", "report")
+_PUBLIC_MODULES = ("data", "eeg", "laws", "neuro", "omics", "plot", "priors", "report")
 
 
 def __getattr__(name: str) -> Any:

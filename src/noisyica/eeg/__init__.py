@@ -1,0 +1,1 @@
+"""EEG and MEG: noisy ICA for MNE-Python's users."""

@@ -1,0 +1,1 @@
+"""Functional MRI: spatial noisy ICA of volumes, for nilearn's and MELODIC's users."""

@@ -1,0 +1,1 @@
+"""Gene expression: noisy ICA of AnnData."""
