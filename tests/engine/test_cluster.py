@@ -2,6 +2,7 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import dask.array
 import numpy as np
@@ -110,6 +111,29 @@ def test_a_worker_that_is_lost_costs_time_only(client):
     assert similarity(whole.mixing_, [ended.mixing_]).min() > 0.999
     errors = np.abs(whole.mixing_ - ended.mixing_) / whole.components_std_.T
     assert np.sqrt(np.square(errors).mean()) < 1
+
+
+def test_rows_that_are_still_known_are_loaded_again(client, monkeypatch):
+    """The scheduler knows them while anybody holds them, and which worker was to have them."""
+    held, compute = [], Client.compute
+
+    def computed_and_held(self, *args, **options):
+        held.append(compute(self, *args, **options))
+        return held[-1]
+
+    monkeypatch.setattr(Client, "compute", computed_and_held)
+    rows = dask.array.from_array(data("bg", n=1200)[0], chunks=(200, 8))
+    victims = list(client.run(os.getpid).values())
+
+    def kill(iteration, model):
+        if iteration == 20:
+            os.kill(victims[0], signal.SIGKILL)
+
+    # a fit that waits for the lost worker waits for ever: not so this test
+    pool = ThreadPoolExecutor(1)
+    ended = pool.submit(fit, rows, max_iter=60, callback=kill)
+    assert ended.result(timeout=120).n_iter_ == 60
+    pool.shutdown()
 
 
 def test_coefficients_and_likelihoods_of_a_dask_array_are_dask_arrays(client):

@@ -2,9 +2,10 @@
 
 A Dask array is cut into partitions, which stay on the workers of ``dask.distributed``, with the
 chains of their rows. In each iteration every worker is sent the parameters, sweeps its partitions
-and answers with their sums, which are added in the order of the partitions: so the number of
-workers does not change a fit. Where a worker is lost, its partitions are loaded again by others,
-and their chains begin anew from the current parameters.
+and answers with their sums. Sums are added in pairs of neighbours, pairs of pairs and so on, as
+far as that goes on each worker, and then here: always the same pairs, so that the number of workers
+does not change a fit. Where a worker is lost, its partitions are loaded again by others, and their
+chains begin anew from the current parameters.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ from noisyica.rows.source import Rows
 
 LOOK = 1.0
 """Seconds between two looks at whether the workers that are waited for are still there."""
+PATIENCE = 60.0
+"""Seconds to wait for an answer that a worker has, before looking whether the worker is there."""
+
+
+Node = tuple[int, int]
+"""A sum over partitions: the node of a binary tree, as :func:`_added` has it."""
 
 
 class Scale(NamedTuple):
@@ -85,10 +92,8 @@ class OnWorkers:
         """Sweep all partitions; return the number of the run, and the sums over all rows."""
         message = sent._replace(key=jax.random.key_data(sent.key))
         message = jax.tree.map(np.asarray, message)
-        parts = self._each(_sweep, int(chains), plan, message)
-        totals = parts[0]
-        for part in parts[1:]:
-            totals = jax.tree.map(np.add, totals, part)
+        nodes = self._nodes(_sweep, int(chains), plan, message, added=True)
+        (totals,) = _added(nodes, len(self._owner)).values()
         return chains, totals
 
     def collected(self, chains: Any) -> Any:
@@ -118,16 +123,30 @@ class OnWorkers:
             weight = None
             if self._rows.weight is not None:
                 weight = self._rows.relative_weight(first, end)
-            place = {"workers": [self._owner[i]], "allow_other_workers": False}
-            rows = self._client.compute(self._parts[i], **place)
+            owner = {"workers": [self._owner[i]]}
+            # A preference only. The key of these rows is always the same, and while anybody holds
+            # it, the scheduler keeps to what was first asked for: it would wait for a lost worker.
+            rows = self._client.compute(self._parts[i], allow_other_workers=True, **owner)
             futures[i] = self._client.submit(
-                _hold, self._token, i, rows, first, weight, self._scale, pure=False, **place
+                _hold, self._token, i, rows, first, weight, self._scale, pure=False, **owner
             )
         self._wait(futures, retry=self._load)
 
     def _each(self, function: Callable[..., Any], *args: Any, each: Any = None) -> list[Any]:
         """Call ``function`` for each partition where it is held; return the answers in order."""
-        answers: dict[int, Any] = {}
+        answers = self._nodes(function, *args, each=each)
+        return [answers[0, i] for i in self._owner]
+
+    def _nodes(
+        self, function: Callable[..., Any], *args: Any, each: Any = None, added: bool = False
+    ) -> dict[Node, Any]:
+        """Call ``function`` for each partition where it is held; return the answers.
+
+        They are those of single partitions, or, where they are to be ``added``, the sums that
+        workers could make of them.
+        """
+        answers: dict[Node, Any] = {}
+        count = len(self._owner)
         left = list(self._owner)
         while left:
             by_worker: dict[str, list[int]] = {}
@@ -137,15 +156,16 @@ class OnWorkers:
             for address, numbers in by_worker.items():
                 own = None if each is None else [each[i] for i in numbers]
                 futures[tuple(numbers)] = self._client.submit(
-                    _on_worker, function, self._token, numbers, args, own,
+                    _on_worker, function, self._token, numbers, args, own, added and count,
                     workers=[address], allow_other_workers=False, pure=False,
                 )  # fmt: skip
             for result in self._wait(futures).values():
-                answers |= {i: answer for i, answer in result.items() if answer is not _ABSENT}
-            left = [i for i in self._owner if i not in answers]
+                answers |= result
+            known = {i for level, k in answers for i in range(k << level, (k + 1) << level)}
+            left = [i for i in self._owner if i not in known]
             if left:  # they were lost with their workers
                 self._load(left)
-        return [answers[i] for i in self._owner]
+        return answers
 
     def _wait(self, futures: dict[Any, Any], retry: Any = None) -> dict[Any, Any]:
         """Return the results of futures; those of workers that are lost are left out.
@@ -163,7 +183,10 @@ class OnWorkers:
             for name, future in list(futures.items()):
                 numbers = name if isinstance(name, tuple) else (name,)
                 if future.status == "finished":
-                    results[name] = future.result()
+                    try:
+                        results[name] = future.result(timeout=PATIENCE)
+                    except TimeoutError:  # perhaps the worker was lost with it: look again
+                        continue
                 elif self._owner[numbers[0]] in alive:
                     if future.status == "error":
                         future.result()  # raises
@@ -180,16 +203,6 @@ class OnWorkers:
 
 
 # ------------------------------------------------------------------------------ what workers do
-
-
-class _Absent:
-    """What a worker answers for a partition, or a run, that it does not have."""
-
-    def __reduce__(self) -> str:
-        return "_ABSENT"
-
-
-_ABSENT = _Absent()
 
 
 class Partition(NamedTuple):
@@ -219,15 +232,38 @@ def _hold(token: str, i: int, X: Any, first: int, weight: Any, scale: Scale) -> 
 
 @double_precision()
 def _on_worker(
-    function: Callable[..., Any], token: str, numbers: list[int], args: Any, each: Any
-) -> dict[int, Any]:
-    """Call a function for each of some partitions that this worker holds."""
+    function: Callable[..., Any], token: str, numbers: list[int], args: Any, each: Any, count: int
+) -> dict[Node, Any]:
+    """Call a function for each of some partitions, and return the answers of those that have one.
+
+    Those are partitions that this worker holds. If there is a ``count`` of all partitions, answers
+    are sums, which are added as far as they are here.
+    """
     held = _HELD.get(token, {})
-    answers: dict[int, Any] = {}
+    answers: dict[Node, Any] = {}
     for k, i in enumerate(numbers):
         own = () if each is None else (each[k],)
-        answers[i] = function(held[i], *args, *own) if i in held else _ABSENT
-    return answers
+        if i in held and (answer := function(held[i], *args, *own)) is not None:
+            answers[0, i] = answer
+    return _added(answers, count) if count else answers
+
+
+def _added(sums: dict[Node, Any], count: int) -> dict[Node, Any]:
+    """Add sums of neighbouring partitions, of which there are ``count``, wherever both are known.
+
+    The node (level, k) of the tree is the sum of the partitions from k 2^level to (k + 1) 2^level.
+    """
+    sums = dict(sums)
+    level, size = 0, count  # the number of nodes of a level
+    while size > 1:
+        for k in sorted(k for known, k in sums if known == level):
+            if k % 2 == 0 and k + 1 == size:  # it has no neighbour
+                sums[level + 1, k // 2] = sums.pop((level, k))
+            elif k % 2 == 0 and (level, k + 1) in sums:
+                pair = sums.pop((level, k)), sums.pop((level, k + 1))
+                sums[level + 1, k // 2] = jax.tree.map(np.add, *pair)
+        level, size = level + 1, (size + 1) // 2
+    return sums
 
 
 def _squares(part: Partition) -> np.ndarray:
@@ -241,8 +277,9 @@ def _numbers(part: Partition) -> np.ndarray:
     return numbers
 
 
-def _begin(part: Partition, run: int, plan: Plan, parameters: Parameters) -> None:
+def _begin(part: Partition, run: int, plan: Plan, parameters: Parameters) -> bool:
     part.chains[run] = part.rows.first_chains(plan, parameters)
+    return True
 
 
 def _sweep(part: Partition, run: int, plan: Plan, message: Broadcast) -> Any:
@@ -255,11 +292,12 @@ def _sweep(part: Partition, run: int, plan: Plan, message: Broadcast) -> Any:
 
 
 def _chains(part: Partition, run: int) -> Any:
-    return jax.tree.map(np.asarray, part.chains[run]) if run in part.chains else _ABSENT
+    return jax.tree.map(np.asarray, part.chains[run]) if run in part.chains else None
 
 
-def _place(part: Partition, run: int, chains: Any) -> None:
+def _place(part: Partition, run: int, chains: Any) -> bool:
     part.chains[run] = chains
+    return True
 
 
 def _sweep_rows(sent: Broadcast, rows: InMemory, chains: Chain, plan: Plan) -> Any:
