@@ -271,12 +271,19 @@ SCRIPT = """
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import numpy as np
     from noisyica import NoisyICA
+    from noisyica.engine import holding
+    from noisyica.rows import block
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 300))
     for _ in range(5):  # not a matrix product: the last bits of NumPy's own depend on the threads
         X += np.outer(rng.laplace(size=2500), rng.normal(size=300))
-    ica = NoisyICA(5, prior="lap", max_iter=40, tol=0, random_state=0).fit(X)
-    print(hashlib.sha256(ica.components_.tobytes() + ica.transform(X[:20]).tobytes()).hexdigest())
+    digest = hashlib.sha256()
+    for streamed in (False, True):
+        if streamed:
+            block.ROWS_ON_CPU, holding.SHARE_OF_MEMORY = 1024, 0.0
+        ica = NoisyICA(5, prior="lap", max_iter=40, tol=0, random_state=0).fit(X)
+        digest.update(ica.components_.tobytes() + ica.transform(X[:20]).tobytes())
+        print(digest.hexdigest())
 """
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,7 +22,6 @@ from noisyica.engine.convergence import similarity
 from noisyica.engine.doubts import doubts, in_cross_validation
 from noisyica.engine.loop import learn
 from noisyica.engine.reliability import SHORTEST_FIT, reliability, warning
-from noisyica.engine.restarts import best_run
 from noisyica.engine.saving import OPTIONAL
 from noisyica.engine.settings import check_settings
 from noisyica.engine.starting import LastFit, all_starts
@@ -176,7 +174,8 @@ class NoisyICA(
     stability_ : array (runs - 1, p)
         Only where there are several runs (``n_init`` > 1): the absolute cosine of each component
         with its match in each of the other runs. Runs that agree have found the same optimum, which
-        is not to say that other rows would have it: see ``reliability_``.
+        is not to say that other rows would have it: see ``reliability_``. Where data have grown
+        (``grow``), the other runs are as they were before all rows took part.
     history_ : dict of arrays
         ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``,
         ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
@@ -328,20 +327,20 @@ class NoisyICA(
         All are replaced at the end, so that an error on the way leaves the earlier fit as it was.
         Return that run.
         """
-        best = best_run(watch.runs, task.score) if len(watch.runs) > 1 else 0
-        automatic = self.n_components == "auto"
-        learnt = outcome.fitted_attributes(watch.runs[best], task, automatic)
-        learnt["converged_"] = watch.monitors[best].done
-        learnt["_first_prior"] = task.prior.rescaled(1 / task.rows.unit)
         if len(watch.runs) > 1:
-            others = [run for i, run in enumerate(watch.runs) if i != best]
-            found = [np.asarray(task.in_units_of_x(run.state.estimate).A) for run in others]
-            learnt["stability_"] = similarity(learnt["mixing_"], found)
+            watch.narrow()
+        (run,), (monitor,) = watch.runs, watch.monitors
+        automatic = self.n_components == "auto"
+        learnt = outcome.fitted_attributes(run, task, automatic)
+        learnt["converged_"] = monitor.done
+        learnt["_first_prior"] = task.prior.rescaled(1 / task.rows.unit)
+        if watch.left_behind:
+            learnt["stability_"] = similarity(learnt["mixing_"], watch.left_behind)
         for name in (*OPTIONAL, "_spread", "mixing_prior_", "history_", "standard_errors_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learnt)
         _ = self.model_  # made once, here: transform leaves the estimator as it is
-        return watch.runs[best]
+        return run
 
     def _warn_of_doubtful(self) -> None:
         """Warn of components that the rows hardly determine.

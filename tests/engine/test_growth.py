@@ -10,6 +10,7 @@ from noisyica.engine.algorithms import MonteCarloEM, Saem
 from noisyica.engine.convergence import similarity
 from noisyica.engine.state import Schedule
 from noisyica.engine.task import prepare
+from noisyica.engine.watch import Watch
 from noisyica.rows import block
 from noisyica.rows.source import Rows
 
@@ -186,6 +187,38 @@ def test_a_growing_fit_of_streamed_rows_ends_there_too_and_resumes(fits, tmp_pat
             NoisyICA(**settings).set_params(checkpoint=path, callback=interrupt).fit(X)
         resumed = NoisyICA(**settings).set_params(checkpoint=path).fit(X)
         np.testing.assert_array_equal(resumed.mixing_, streamed.mixing_)
+
+
+def test_the_best_of_several_runs_goes_on_to_all_rows(fits, tmp_path):
+    """All of them learn from few rows; the others are remembered, after an interruption, too."""
+    A, X, grown, _ = fits
+    settings = grown.get_params() | {"n_init": 3, "noise": "isotropic"}
+    seen: dict[int, int] = {}
+    path = tmp_path / "fit.npz"
+
+    def interrupt(iteration, model):
+        if iteration >= 300:
+            raise KeyboardInterrupt
+
+    original = Watch.take_note
+
+    def count(self, runs):
+        seen[int(runs[0].state.t)] = len(runs)
+        return original(self, runs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Watch, "take_note", count)
+        whole = NoisyICA(**settings).fit(X)
+    assert {runs for t, runs in seen.items() if t <= 280} == {3}
+    assert {runs for t, runs in seen.items() if t > 280} == {1}
+    assert whole.stability_.shape == (2, 3)
+    assert whole.stability_.min() > 0.99
+    assert similarity(A, [whole.mixing_]).min() > 0.9995
+    with pytest.raises(KeyboardInterrupt):
+        NoisyICA(**settings).set_params(checkpoint=path, callback=interrupt).fit(X)
+    resumed = NoisyICA(**settings).set_params(checkpoint=path).fit(X)
+    np.testing.assert_array_equal(resumed.mixing_, whole.mixing_)
+    np.testing.assert_array_equal(resumed.stability_, whole.stability_)
 
 
 def test_grow_is_checked():

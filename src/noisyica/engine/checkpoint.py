@@ -49,8 +49,10 @@ class Checkpoint:
         self.path, self._identity = Path(path), identity
         self._next = time.monotonic() + INTERVAL
 
-    def restore(self, begun: Callable[[int], Run]) -> tuple[list[Run], list[Monitor]] | None:
-        """Return the runs and their monitors from the file, or None if there is no file.
+    def restore(
+        self, begun: Callable[[int], Run]
+    ) -> tuple[list[Run], list[Monitor], list[np.ndarray]] | None:
+        """Return the runs, their monitors and A of others, or None if there is no file.
 
         ``begun`` makes a run that has the structure of one which has done so many iterations.
         """
@@ -65,12 +67,21 @@ class Checkpoint:
         with storage.refusing(self.path):
             first = begun(int(description["iteration"]))
             monitors = [Monitor(**fields) for fields in description["monitors"]]
-            return [_stored_run(arrays, i, first) for i in range(len(monitors))], monitors
+            runs = [_stored_run(arrays, i, first) for i in range(len(monitors))]
+            others = [arrays[f"left behind/{i}"] for i in range(int(description["left behind"]))]
+            return runs, monitors, others
 
     def save(
-        self, where: Callable[[], list[Run]], monitors: list[Monitor], now: bool = False
+        self,
+        where: Callable[[], list[Run]],
+        monitors: list[Monitor],
+        left_behind: list[np.ndarray],
+        now: bool = False,
     ) -> None:
-        """Write where the runs stand, unless this was done a moment ago; ``now`` always writes."""
+        """Write where the runs stand, unless this was done a moment ago; ``now`` always writes.
+
+        ``left_behind`` are the A of runs that did not go on.
+        """
         begun = time.monotonic()
         if begun < self._next and not now:
             return
@@ -80,12 +91,14 @@ class Checkpoint:
             position = jax.tree.leaves(run._replace(history={}))
             arrays |= {f"{i}/position/{k}": np.asarray(leaf) for k, leaf in enumerate(position)}
             arrays |= {f"{i}/history/{name}": values for name, values in run.history.items()}
+        arrays |= {f"left behind/{i}": A for i, A in enumerate(left_behind)}
         fields = [vars(monitor) for monitor in monitors]
         iteration = int(runs[0].state.t)
         description = {
             "checkpoint": self._identity,
             "iteration": iteration,
             "monitors": fields,
+            "left behind": len(left_behind),
         }
         storage.write(self.path, arrays, description)
         end = time.monotonic()

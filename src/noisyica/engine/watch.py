@@ -12,6 +12,7 @@ from noisyica import interruption
 from noisyica.engine.checkpoint import Checkpoint
 from noisyica.engine.convergence import Monitor
 from noisyica.engine.growth import WINDOW
+from noisyica.engine.restarts import best_run
 from noisyica.engine.state import Run, drift_groups
 from noisyica.engine.task import Task
 from noisyica.posterior.parameters import Parameters
@@ -42,6 +43,7 @@ class Watch:
         self._max_iter = max_iter
         self.runs: list[Run] = []
         self.monitors: list[Monitor] = []
+        self.left_behind: list[np.ndarray] = []  # A of runs that did not go on, in units of X
         self.interrupted = False
 
     def __enter__(self) -> Watch:
@@ -49,17 +51,36 @@ class Watch:
         self._reporter.update(0, "looking for a start")
         return self
 
-    def begin(self, runs: list[Run], monitors: list[Monitor] | None = None) -> None:
+    def begin(
+        self,
+        runs: list[Run],
+        monitors: list[Monitor] | None = None,
+        left_behind: list[np.ndarray] | None = None,
+    ) -> None:
         """Watch over these runs, which have just begun or go on from a checkpoint."""
         last = self._task.stages[-1]
         window = Monitor.WINDOW if last.first == 0 else WINDOW
         burn_in = last.constants.schedule.burn_in
-        self.runs = runs
+        self.runs, self.left_behind = runs, left_behind or []
         self.monitors = monitors or [Monitor(burn_in, self._tol, window) for _ in runs]
 
     def current(self) -> list[Run]:
-        """Return where the runs stand."""
+        """Return where the runs stand that go on.
+
+        Where data have grown, the best of several runs alone goes on to all rows.
+        """
+        first = self._task.stages[-1].first
+        if len(self.runs) > 1 and int(self.runs[0].state.t) == first > 0:
+            self.narrow()
         return self.runs
+
+    def narrow(self) -> None:
+        """Leave all runs behind but the best."""
+        best = best_run(self.runs, self._task.score)
+        others = [run for i, run in enumerate(self.runs) if i != best]
+        found = [self._task.in_units_of_x(run.state.estimate).A for run in others]
+        self.left_behind += [np.asarray(A) for A in found]
+        self.runs, self.monitors = [self.runs[best]], [self.monitors[best]]
 
     def at_rest(self) -> bool:
         """Return whether all runs have converged. Asking twice changes nothing."""
@@ -88,7 +109,7 @@ class Watch:
         if told | self.at_rest():  # both: the monitors have to see every look
             return True
         if self._file is not None:
-            self._file.save(self._collected, self.monitors)
+            self._file.save(self._collected, self.monitors, self.left_behind)
         return False
 
     def __exit__(
@@ -105,7 +126,7 @@ class Watch:
         self.at_rest()  # the monitors have to see the last look
         self.interrupted = interrupted or interruption.pressed()
         if self._file is not None:
-            self._file.save(self._collected, self.monitors, now=True)
+            self._file.save(self._collected, self.monitors, self.left_behind, now=True)
         return True
 
     def _collected(self) -> list[Run]:
