@@ -127,16 +127,26 @@ def moments():
         )
 
 
-def faces(folder, p):
-    """Print how long patches of faces take to learn."""
+def faces(folder, p, held_out):
+    """Print how long patches of faces take to learn, and how likely held-out ones are then."""
     X = read(folder, patch_size=13, stride=12, centre_patches=True).X
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    X, rest = X[: len(X) - held_out], X[len(X) - held_out :]
     ica = NoisyICA(p, noise="isotropic", n_init=1, random_state=0, verbose=False)
     for text in ("first", "once compiled"):
         begun = time.perf_counter()
         ica.fit(X)
         print(
             f"faces {X.shape}, p = {p}, {text}: {time.perf_counter() - begun:.1f} s, "
-            f"{ica.n_iter_} iterations, converged: {ica.converged_}",
+            f"{ica.n_iter_} iterations, converged: {ica.converged_}, noise variance "
+            f"{ica.noise_variance_:.6g}, {ica.prior_}",
+            flush=True,
+        )
+    if held_out:
+        values, errors = ica.model_.log_likelihood(rest, return_std=True)
+        print(
+            f"log p of {held_out} held-out patches: {values.mean():.3f} (Monte-Carlo error "
+            f"{np.sqrt(np.square(errors).sum()) / held_out:.3f})",
             flush=True,
         )
 
@@ -147,15 +157,18 @@ def main():
     parser.add_argument("--rows", type=int, default=499_697)
     parser.add_argument("--priors", default=",".join(["bg", *sorted({*priors.TABLE} - {"bg"})]))
     parser.add_argument("--components", default="20,100")
-    parser.add_argument("--faces")
+    parser.add_argument("--faces", metavar="FOLDER")
+    parser.add_argument("--held-out", type=int, default=0, help="patches of faces to hold out")
+    parser.add_argument("--only-faces", action="store_true")
     options = parser.parse_args()
     print(f"JAX {jax.__version__} on {device_in_use()}")
-    components = [int(p) for p in options.components.split(",")]
-    iterations(options.rows, 169, components, options.priors.split(","))
-    with_a_model(100_000 if platform() == "gpu" else 1000, 169, 20)
-    moments()
+    if not options.only_faces:
+        components = [int(p) for p in options.components.split(",")]
+        iterations(options.rows, 169, components, options.priors.split(","))
+        with_a_model(100_000 if platform() == "gpu" else 1000, 169, 20)
+        moments()
     if options.faces:
-        faces(options.faces, 100)
+        faces(options.faces, 100, options.held_out)
 
 
 if __name__ == "__main__":
