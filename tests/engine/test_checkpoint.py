@@ -49,7 +49,9 @@ def same(one, other):
     [
         {},
         {"n_init": 4, "tol": 0.0},
-        {"noise": "diagonal", "boundaries": True, "missing": True},
+        pytest.param(
+            {"noise": "diagonal", "boundaries": True, "missing": True}, marks=pytest.mark.slow
+        ),
         {"noise": "student", "boundaries": True, "missing": True},
     ],
 )

@@ -9,6 +9,7 @@ from noisyica.data import Data, Lines
 from noisyica.engine.explained import explained_variance
 from noisyica.engine.statistics import Mixing, Statistics
 from noisyica.report import facts, sample
+from tests.tools import some_slow
 
 
 def averages(X, B, m, mixing=None):
@@ -78,7 +79,7 @@ def test_share_of_few_wide_rows_is_the_true_one():
     assert (np.diff(ica.explained_variance_) <= 0).all()
 
 
-@pytest.mark.parametrize("prior", ["bg", "te", "teoff"])
+@pytest.mark.parametrize("prior", some_slow(["bg", "te", "teoff"], "teoff"))
 def test_shares_and_noise_are_the_whole(prior):
     """Even after two iterations, and with more components than columns."""
     X = np.random.default_rng(0).normal(size=(40, 5)) @ np.diag([9.0, 3.0, 1.0, 1.0, 1.0])

@@ -115,6 +115,7 @@ def matched_order(A, B):
     ) / np.linalg.norm(B[:, 1])
 
 
+@pytest.mark.slow
 def test_superfluous_components_are_switched_off():
     A = _images()
     X, _ = Model(A, noise_variance=0.25, prior=priors.BernoulliGaussian(0.8)).sample(

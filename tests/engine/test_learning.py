@@ -57,7 +57,7 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     ("name", "mixing_prior"),
     [
         ("log", "normal"),
-        ("ifa", "normal"),
+        pytest.param("ifa", "normal", marks=pytest.mark.slow),
         ("bg", "normal"),
         pytest.param("et", None, marks=pytest.mark.slow),
     ],

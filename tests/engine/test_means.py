@@ -219,7 +219,7 @@ def test_classes_of_their_own():
     np.testing.assert_allclose(ica.prior_.weights[mine, 1], w[true], atol=8 * np.sqrt(0.25 / N))
 
 
-@pytest.mark.parametrize("mixing_prior", ["normal", None])
+@pytest.mark.parametrize("mixing_prior", some_slow(["normal", None], None))
 def test_the_mean_does_not_stay_at_the_average(mixing_prior):
     """At the maximum likelihood the posterior's E[psi(beta)] is zero, for "lap" that of the sign.
 

@@ -181,6 +181,7 @@ def mixing_statistics(prior, A):
 # ------------------------------------------------------------------------------------------ fits
 
 
+@pytest.mark.slow
 def test_sparse_images():
     """Thirty of the paper's images: a third of the error, and the pixels that are on are known."""
     A, X = truth(), sample(30, 0.5, 3)

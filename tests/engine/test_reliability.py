@@ -21,7 +21,7 @@ from noisyica.engine.convergence import similarity
 from noisyica.engine.task import prepare
 from noisyica.rows import block
 from noisyica.rows.source import Rows
-from tests.tools import simulate
+from tests.tools import simulate, some_slow
 
 
 def fit_quietly(X, p, **settings):
@@ -55,6 +55,7 @@ def test_a_rotation_that_nothing_determines_is_doubtful_even_where_starts_agree(
     assert [int(j) for j in named.split(",")] == poor.tolist()
 
 
+@pytest.mark.slow
 def test_a_search_warns_once_of_the_fit_that_it_keeps():
     """Of each fit before, the score is all that is kept."""
     X = np.random.default_rng(0).normal(size=(30, 4))
@@ -168,7 +169,12 @@ def test_it_is_reproducible_and_is_kept_by_files(tmp_path):
     np.testing.assert_array_equal(first.reliability_, loaded.reliability_)
 
 
-@pytest.mark.parametrize("case", ["missing", "weights", "offset", "more than columns", "em", "one"])
+@pytest.mark.parametrize(
+    "case",
+    some_slow(
+        ["missing", "weights", "offset", "more than columns", "em", "one"], "weights", "offset"
+    ),
+)
 def test_it_works_for_all_kinds_of_fits(case):
     settings, weight, p = {"max_iter": 201, "tol": 0}, None, 3
     X = simulate("bg", n=90, d=8, p=3, sigma=0.4)[1]
@@ -246,6 +252,7 @@ def test_starts_are_compared_on_rows_from_all_blocks(monkeypatch):
     assert rows[-1] > 1
 
 
+@pytest.mark.slow
 def test_a_warm_start_with_more_components_tells_how_its_two_runs_agree():
     _, X = simulate("bg", n=100, d=10, p=3, sigma=0.5)
     ica = NoisyICA(2, warm_start=True, max_iter=60, tol=0, random_state=0).fit(X)

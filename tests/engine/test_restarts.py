@@ -58,6 +58,7 @@ def test_the_likeliest_run_is_kept_and_twins_are_scored_once():
 
 
 @pytest.mark.parametrize("name", ["ifa"])
+@pytest.mark.slow
 def test_saem_ends_where_em_does(name):
     """From the same start, within 0.05 nats an observation."""
     _, X = simulate(name, n=200, d=12, p=2, sigma=0.5)

@@ -163,6 +163,7 @@ def test_rough_components_lose_nothing():
     assert smooth > normal - 0.001
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """Of the points of a component: those near each other err together, so sets are compared."""
     covered = []

@@ -50,7 +50,7 @@ def agree(scaled, usual, c, rtol=1e-7):
     )
 
 
-QUICK = ("log", "ifa", "bg", "te", "teoff")
+QUICK = ("log", "bg", "te")
 
 
 def marked(settings, quick):

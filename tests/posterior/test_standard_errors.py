@@ -220,6 +220,7 @@ def test_the_most_degrees_of_freedom_are_normal_noise():
     np.testing.assert_equal(student, dict(standard_errors(parameters, X)))
 
 
+@pytest.mark.slow
 def test_a_learnt_law_has_the_scale_of_its_columns():
     """The errors with weights that are learnt, held where they are on their grid, exactly.
 

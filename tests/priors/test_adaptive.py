@@ -132,6 +132,7 @@ def test_recovers_the_law_that_was_simulated():
     np.testing.assert_allclose(norms[1], norms[0], rtol=0.15)
 
 
+@pytest.mark.slow
 def test_seeds_agree_and_files_hold_it(tmp_path):
     _, X = simulate("lap", n=600, d=15, p=2, sigma=0.5)
     fits = [
@@ -169,11 +170,11 @@ def test_a_checkpoint_goes_on_to_the_same_result(tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mean": "offset"},
         {"noise": "diagonal"},
         *(
             pytest.param(settings, marks=pytest.mark.slow)
             for settings in (
+                {"mean": "offset"},
                 {"sampler": "metropolis", "mixing_prior": None},
                 {"algorithm": "fam-em"},
                 {"algorithm": "mcem"},
