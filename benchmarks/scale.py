@@ -3,6 +3,7 @@
     python benchmarks/scale.py growth [--rows 500000] [--columns 100] [-p 20] [--prior bg]
     python benchmarks/scale.py streamed FOLDER [--rows 5000000] [--columns 169] [-p 20]
     python benchmarks/scale.py workers [--rows 1000000] [--columns 100] [-p 20] [--kill 10]
+    python benchmarks/scale.py traffic
     python benchmarks/scale.py blocks [--sigma 1]
     python benchmarks/scale.py sizes FOLDER [--figure sizes.png]
 
@@ -93,16 +94,24 @@ def growth(arguments):
         )
     (grown, short, first), (whole, long, second) = found["auto"], found[False]
     difference = first - second
-    signs = np.sign((grown.components_ * whole.components_).sum(1))
-    same = np.abs((grown.components_ * whole.components_).sum(1)) > 0.9 * np.square(
-        whole.components_
-    ).sum(1)
-    errors = (grown.components_ * signs[:, None] - whole.components_) / whole.components_std_
+    errors, in_order = apart(grown, whole)
     print(
         f"time {short / long:.3f} of that of all rows; held-out log p {difference.mean():+.4f} "
         f"+- {difference.std() / np.sqrt(len(difference)):.4f}; components differ by "
-        f"{np.sqrt(np.square(errors[same]).mean()):.2f} standard errors ({same.sum()} in order)"
+        f"{errors:.2f} standard errors ({in_order} in order)"
     )
+
+
+def apart(one, other):
+    """Return by how many standard errors the components of two fits differ, and how many match.
+
+    It is the root mean square over the entries of those that are the same in both, up to the sign.
+    """
+    products = (one.components_ * other.components_).sum(1)
+    same = np.abs(products) > 0.9 * np.square(other.components_).sum(1)
+    errors = one.components_ * np.sign(products)[:, None] - other.components_
+    errors /= other.components_std_
+    return np.sqrt(np.square(errors[same]).mean()), same.sum()
 
 
 class Memory(threading.Thread):
@@ -167,8 +176,10 @@ def workers(arguments):
         on_workers = timed(there, rows)
         print(f"on two workers {on_workers:.1f} s, {on_workers / seconds:.2f} times", flush=True)
         rng = np.random.default_rng(0)
-        rows = dask.array.from_array(X, chunks=chunks)
+        if arguments.kill:  # all rows are on the workers from the first iteration on
+            there = estimator(arguments.p, "bg", grow=False).fit(rows)
         for _ in range(arguments.kill):
+            rows = dask.array.from_array(X, chunks=chunks)
             when = int(rng.integers(1, there.n_iter_))
             pids = list(client.run(os.getpid).values())
 
@@ -177,16 +188,51 @@ def workers(arguments):
                     os.kill(pids.pop(), signal.SIGKILL)
                     pids.clear()
 
-            ica = estimator(arguments.p, "bg", callback=kill)
+            ica = estimator(arguments.p, "bg", grow=False, callback=kill)
             ended = timed(ica, rows)
-            cosine = similarity(there.mixing_, [ica.mixing_]).min()
+            errors, in_order = apart(ica, there)
             noise = ica.noise_variance_ / there.noise_variance_ - 1
             print(
-                f"worker killed at iteration {when}: {ended:.1f} s, least cosine with the "
-                f"undisturbed fit {cosine:.7f}, noise variance {noise:+.1e}",
+                f"worker killed at iteration {when} of {ica.n_iter_}: {ended:.1f} s; components "
+                f"differ by {errors:.2f} standard errors from those of the undisturbed fit "
+                f"({in_order} in order), the noise variance by {noise:+.1e}",
                 flush=True,
             )
             client.wait_for_workers(2)
+
+
+def traffic(arguments):
+    """Bytes that an iteration moves between two workers and this process, against n, d and p.
+
+    They are counted at the loopback interface, and divided by d p.
+    """
+    import dask.array
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(2, threads_per_worker=1, memory_limit=0, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        for n, d, p in ((40_000, 50, 10), (160_000, 50, 10), (40_000, 200, 10), (40_000, 200, 40)):
+            X = simulate(truth(d, p), np.empty((n, d), np.float32))
+            rows = client.persist(dask.array.from_array(X, chunks=(n // 8, d)))
+            moved = []
+            for iterations in (50, 50, 150):  # the first one sends the code, too
+                before = through_loopback()
+                estimator(p, "bg", grow=False, max_iter=iterations, tol=0).fit(rows)
+                moved.append(through_loopback() - before)
+            each = (moved[2] - moved[1]) / 100
+            print(
+                f"{n} x {d}, p = {p}: {each / 1000:.1f} kB per iteration, {each / (d * p):.0f} "
+                "bytes per entry of A",
+                flush=True,
+            )
+
+
+def through_loopback():
+    """Return how many bytes have gone through the loopback interface so far."""
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
 
 
 def blocks(arguments):
@@ -318,6 +364,7 @@ WAYS = {
     "growth": growth,
     "streamed": streamed,
     "workers": workers,
+    "traffic": traffic,
     "blocks": blocks,
     "sizes": sizes,
     "one": one_size,
