@@ -239,12 +239,25 @@ def test_poor_rows_are_done_again_with_more_particles(monkeypatch):
     model = uneven(3, 6, "lap")
     X, _ = model.sample(5, random_state=0)
     plain = model.log_likelihood(X)
+    monkeypatch.setattr(evidence, "LITTLE", 0)  # all draws of a round are one call
     monkeypatch.setattr(evidence, "_weights", poor_at_first)
     again, error = model.log_likelihood(X, return_std=True)
     assert asked == [(5, 64), *((1, 64 * k) for k in (4, 5, 6, 7))]
     assert np.isfinite(error).all()
     np.testing.assert_allclose(again, plain, atol=0.1)
     np.testing.assert_array_equal(np.delete(again, 2), np.delete(plain, 2))
+
+
+@pytest.mark.parametrize("dof", [None, 5.0])
+def test_draws_of_few_rows_are_those_of_one_call(monkeypatch, dof):
+    truth = uneven(3, 6, "bg")
+    model = Model(truth.mixing, truth.mean, truth.noise_variance, truth.prior, dof)
+    X, _ = model.sample(40, random_state=0)
+    X[7] *= 30  # a row that is done again
+    options = {"method": "sequential", "return_std": True}
+    few = model.log_likelihood(X, **options)
+    monkeypatch.setattr(evidence, "LITTLE", 0)
+    np.testing.assert_allclose(few, model.log_likelihood(X, **options), rtol=1e-12)
 
 
 def test_annealing_warns_of_what_it_cannot_do():

@@ -26,7 +26,7 @@ from noisyica._jax.device import default_device, platform
 from noisyica._jax.precision import double_precision
 from noisyica._jax.xla import always
 from noisyica.engine.expansion import no_move
-from noisyica.engine.growth import Stage
+from noisyica.engine.growth import WINDOW, Stage
 from noisyica.engine.mstep import mstep
 from noisyica.engine.regression import undo
 from noisyica.engine.runs import Group, grouped, keys_of_runs
@@ -262,6 +262,8 @@ def _learn_in_memory(
     constants = stage.constants
     groups = grouped(begun, key)
     length, fast_compile = _chunk(rows, begun, plan, constants.schedule)
+    if stage.first:  # rows have joined: it may end soon
+        length = min(length, WINDOW // 4)
     compiled = (advance_together if groups[0].count > 1 else advance).compiled(fast_compile)
     done, count = int(begun[0].state.t), len(begun)
     del begun  # their chains are as large as the rows have coefficients

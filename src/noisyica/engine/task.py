@@ -21,7 +21,7 @@ from noisyica.engine.runs import begin
 from noisyica.engine.settings import Settings, number_of_draws
 from noisyica.engine.state import Constants, Plan, Run, Schedule, State
 from noisyica.engine.sweepers import InMemory
-from noisyica.posterior.evidence import choose_method, log_likelihood
+from noisyica.posterior.evidence import FEW_PARTICLES, choose_method, log_likelihood
 from noisyica.posterior.parameters import Parameters
 from noisyica.posterior.student import FIRST_DOF
 from noisyica.posterior.units import check_range, in_units
@@ -41,7 +41,7 @@ SCORED_STATES = 2187
 
 With few states that takes less time to compile and to run than annealing."""
 
-SCORED_PARTICLES = {"sequential": 8, "annealed": 1}
+SCORED_PARTICLES = {"sequential": FEW_PARTICLES, "annealed": 1}
 """The number of particles per row where it is an average of weights."""
 
 FEW_PRODUCTS = 3e7

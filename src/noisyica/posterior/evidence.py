@@ -38,6 +38,10 @@ from noisyica.rows.source import Chosen
 
 Array = jax.Array
 METHODS = ("auto", "exact", "sequential", "annealed")
+FEW_PARTICLES = 8
+"""The number of joint draws that one call makes where there is little to do."""
+LITTLE = 2**18
+"""The number of coefficients of all particles up to which there is little to do."""
 PARTICLES = {"sequential": 64, "annealed": 32}
 """The default number of particles per row, and ..."""
 OF_PATTERNS = 8
@@ -268,13 +272,18 @@ def _weights(
 def _sequential(
     parameters: Parameters, m: int, seed: int, again: int, X: Any, verbose: bool
 ) -> tuple[np.ndarray, ...]:
-    """Average weights of joint draws; the number of these grows with ``again``."""
-    compiled = _kernel(_sequential_weights, parameters, X, m)
+    """Average weights of joint draws; the number of these grows with ``again``.
+
+    Where this takes less time than compiling, all draws are made by the code that makes a few.
+    """
+    little = len(X) * parameters.A.shape[1] * m <= LITTLE and m % FEW_PARTICLES == 0
+    each = FEW_PARTICLES if little else m
+    compiled = _kernel(_sequential_weights, parameters, X, each)
     times = GROWTH**again
     numbers = NUMBERS_AT_A_TIME.get(platform())
     operations = m * _operations(parameters.prior, parameters.A.shape[1])
     most = numbers // operations if numbers else MANY
-    options = [(m * (times + i), m) for i in range(times)]
+    options = [(first, each) for first in range(m * times, 2 * m * times, each)]
     return _averages(compiled, parameters, X, seed, verbose, most, *options)
 
 
