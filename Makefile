@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest test-neighbours pytest pytest-neighbours lint format benchmark clean
+.PHONY: help demo test test-all test-lowest test-neighbours pytest pytest-neighbours lint format benchmark wheel build-wheel clean
 
 help: ## Show this list
 	@echo "Usage: make TARGET [PYTHON=python3]"
@@ -46,6 +46,22 @@ format: $(STAMP) ## Format the code and apply the safe lint fixes
 
 benchmark: $(STAMP) ## Run the speed benchmark
 	$(BIN)/python benchmarks/speed.py
+
+wheel: ## Build sdist and wheel in dist/, check them, and try the wheel in an empty environment
+	@$(MAKE) --no-print-directory VENV=.venv-release EXTRA=release build-wheel
+
+# The wheel is made from the sdist; it has to hold the package's files, all of them, and nothing else.
+build-wheel: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; unset PYTHONPATH; set -x; \
+	git -C src ls-files noisyica | LC_ALL=C sort >"$$folder/tracked"; \
+	$(BIN)/python -m zipfile -l dist/*.whl | sed 1d | cut -d' ' -f1 | grep -v '\.dist-info/' | \
+		LC_ALL=C sort | diff "$$folder/tracked" -; \
+	$(PYTHON) -m venv "$$folder/empty"; \
+	"$$folder/empty/bin/python" -m pip install -q --disable-pip-version-check dist/*.whl -c $(CONSTRAINTS); \
+	cd "$$folder"; empty/bin/noisyica demo; empty/bin/noisyica info
 
 clean: ## Remove caches, build products and demo output (keeps environments)
 	rm -rf build dist noisyica-demo .pytest_cache .mypy_cache .ruff_cache

@@ -171,6 +171,18 @@ class Fitted:
             (:meth:`noisyica.Model.posterior_mean`).
         out : array (n, p), optional
             Where the coefficients are written, and what is returned; it may be a memory map.
+
+        Examples
+        --------
+        >>> from noisyica import NoisyICA
+        >>> from sklearn.datasets import load_iris
+        >>> X = load_iris().data
+        >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(X)
+        >>> B = ica.transform(X)
+        >>> B.shape, ica.inverse_transform(B).shape
+        ((150, 2), (150, 4))
+        >>> print(ica.get_feature_names_out())
+        ['component0' 'component1']
         """
         X, model, options = self._rows(X), self.model_, {"verbose": bool(self.verbose), "out": out}
         if isinstance(X, Blocks) and not return_std and out is None:
@@ -216,6 +228,18 @@ class Fitted:
 
         For a Dask array they are one, too, to be computed where the rows are.
         :meth:`noisyica.Model.log_likelihood` gives the error of this estimate, too.
+
+        Examples
+        --------
+        >>> from noisyica import NoisyICA
+        >>> from sklearn.datasets import load_iris
+        >>> X = load_iris().data
+        >>> settings = {"noise": "isotropic", "mixing_prior": None, "max_iter": 50, "tol": 0}
+        >>> ica = NoisyICA(2, random_state=0, **settings).fit(X)
+        >>> ica.score_samples(X).shape
+        (150,)
+        >>> bool(ica.score(X) == ica.score_samples(X).mean())
+        True
         """
         X, model, verbose = self._rows(X), self.model_, bool(self.verbose)
         if isinstance(X, Blocks):
@@ -249,6 +273,16 @@ class Fitted:
 
         It is meant for maximum likelihood (``mixing_prior=None``), and assumes that the rows are
         independent and that entries, if any are, are missing at random.
+
+        Examples
+        --------
+        >>> from noisyica import NoisyICA
+        >>> from sklearn.datasets import load_iris
+        >>> X = load_iris().data
+        >>> settings = {"noise": "isotropic", "mixing_prior": None, "max_iter": 50, "tol": 0}
+        >>> ica = NoisyICA(2, random_state=0, **settings).fit(X)
+        >>> bool(ica.bic(X) > ica.aic(X))  # each parameter costs log(150) instead of 2
+        True
         """
         likelihood = self.score_samples(X)
         return -2 * float(likelihood.sum()) + np.log(len(likelihood)) * self.n_parameters_
@@ -272,7 +306,17 @@ class Fitted:
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the fitted model; return (X, beta)."""
+        """Draw rows from the fitted model; return (X, beta).
+
+        Examples
+        --------
+        >>> from noisyica import NoisyICA
+        >>> from sklearn.datasets import load_iris
+        >>> ica = NoisyICA(2, max_iter=50, tol=0, random_state=0).fit(load_iris().data)
+        >>> X, beta = ica.sample(3, random_state=0)
+        >>> X.shape, ica.model_.complete_log_density(X, beta).shape
+        ((3, 4), (3,))
+        """
         return self.model_.sample(n_samples, random_state)
 
     # -------------------------------------------------------------------------------- save and load

@@ -45,11 +45,12 @@ class Model:
     >>> import numpy as np
     >>> from noisyica import Model, priors
     >>> A = np.random.default_rng(0).normal(size=(10, 3))
-    >>> prior = priors.BernoulliGaussian(alpha=0.8)
-    >>> model = Model(mixing=A, noise_variance=0.25, prior=prior)
+    >>> model = Model(A, noise_variance=0.25, prior=priors.BernoulliGaussian(alpha=0.8))
     >>> X, beta = model.sample(100, random_state=0)
-    >>> model.posterior_sample(X, n_draws=5, random_state=0).shape
-    (5, 100, 3)
+    >>> model.posterior_mean(X).shape, model.posterior_sample(X, n_draws=5, random_state=0).shape
+    ((100, 3), (5, 100, 3))
+    >>> bool((model.map_objective(X, model.map(X)) <= model.map_objective(X, beta)).all())
+    True
     """
 
     noise_dof: float | None = None  # also of pickles that are older than Student noise
@@ -276,9 +277,8 @@ class Model:
         Examples
         --------
         >>> import numpy as np
-        >>> from noisyica import Model
-        >>> from noisyica.priors import BernoulliGaussian
-        >>> model = Model(np.eye(3), noise_variance=0.04, prior=BernoulliGaussian(alpha=0.3))
+        >>> from noisyica import Model, priors
+        >>> model = Model(np.eye(3), noise_variance=0.04, prior=priors.BernoulliGaussian(alpha=0.3))
         >>> print(model.map([[1.04, 0.1, -2.08]]).round(2))
         [[ 1.  0. -2.]]
         """

@@ -141,6 +141,9 @@ def test_transform_report_and_info(folder, tmp_path):
         result = call("info", *arguments)
         assert result.exit_code == 0, result.output
         assert word in result.output
+    assert "images (extra)" in result.output
+    for extra in ("release", "neighbours", "dev"):  # they are for developers
+        assert f"{extra} (extra)" not in result.output
 
 
 @pytest.mark.parametrize("n_init", ["auto", "1"])

@@ -137,13 +137,17 @@ def versions() -> dict[str, str]:
     }
 
 
+FOR_DEVELOPERS = ("dev", "neighbours", "release")
+"""Extras that no user needs."""
+
+
 def extras() -> dict[str, str]:
     """The optional packages by the extra that installs them, with the versions that are there."""
     version_of_extra: dict[str, str] = {}
     for requirement in metadata.requires("noisyica") or []:
         name, _, extra = requirement.partition("; extra == ")
         extra, package = extra.strip("'\""), re.split(r"[<>=!~ [;]", name)[0]
-        if extra in ("", "dev", "io") or package == "noisyica":
+        if extra in ("", "io", *FOR_DEVELOPERS) or package == "noisyica":
             continue
         try:
             version = metadata.version(package)

@@ -147,6 +147,17 @@ def decompress(model: Any, data: Any, max_entries: int = 10**8) -> np.ndarray:
     ------
     ValueError
         If the data are damaged, or were compressed with another model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from noisyica import Model, compress, decompress
+    >>> model = Model(mixing=np.eye(6)[:, :2], noise_variance=0.01, prior="bg")
+    >>> X, _ = model.sample(50, random_state=0)
+    >>> small = compress(model, X)
+    >>> error = np.mean((X - decompress(model, small.data)) ** 2)
+    >>> bool(np.isclose(error, small.distortion))
+    True
     """
     coder()
     model = _as_model(model)

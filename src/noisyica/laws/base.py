@@ -31,7 +31,7 @@ def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
     """Make a class of laws an immutable dataclass, a pytree, and known to files by its name.
 
     The fields named ``static`` are part of the law's structure; all others are parameters: numbers
-    or arrays, which may be learnt.
+    or arrays, which may be learnt. The page docs/laws.md has examples.
     """
 
     def decorate(cls: type[LawType]) -> type[LawType]:

@@ -318,6 +318,13 @@ def keep_inside(counts: Array, floor: float = 1e-3) -> Array:
     """Weights proportional to ``counts``, none of them below ``floor``.
 
     A class or a switch whose weight is 0 could never come back.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from noisyica.laws import keep_inside
+    >>> print(keep_inside(jnp.array([3.0, 1.0, 0.0]), floor=0.125))
+    [0.65625 0.21875 0.125  ]
     """
     weights = counts / jnp.maximum(counts.sum(-1, keepdims=True), 1e-30)
     low = weights < floor

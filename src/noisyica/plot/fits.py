@@ -237,6 +237,14 @@ def selection(result: Selection, axes: Axes | None = None) -> Axes:
         What :func:`noisyica.select` returned.
     axes : matplotlib Axes, optional
         What to draw on; a new figure by default.
+
+    Examples
+    --------
+    >>> from noisyica import plot, select
+    >>> from sklearn.datasets import load_iris
+    >>> settings = {"priors": ["bg"], "noise": "isotropic", "max_iter": 50, "tol": 0}
+    >>> result = select(load_iris().data, n_components=[1, 2], random_state=0, **settings)
+    >>> axes = plot.selection(result)
     """
     axes = axes if axes is not None else _new_axes()
     table = {name: np.asarray(result.table_[name]) for name in result.table_}

@@ -13,7 +13,14 @@ from noisyica.priors.base import REGISTRY, Prior
 
 
 def to_plain(value: Any) -> Any:
-    """Return a prior or a law as nested dicts, lists and numbers."""
+    """Return a prior or a law as nested dicts, lists and numbers.
+
+    Examples
+    --------
+    >>> from noisyica import priors
+    >>> priors.to_plain(priors.SingleScaleTernary(gamma=0.2))
+    {'prior': 'SingleScaleTernary', 'gamma': 0.2}
+    """
     if isinstance(value, Law):
         value = value.saved()
         names = [f.name for f in dataclasses.fields(value)]
@@ -35,7 +42,14 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """Return the prior or law that :func:`to_plain` wrote."""
+    """Return the prior or law that :func:`to_plain` wrote.
+
+    Examples
+    --------
+    >>> from noisyica import priors
+    >>> priors.from_plain({"prior": "SingleScaleTernary", "gamma": 0.2})
+    SingleScaleTernary(gamma=0.2)
+    """
     if isinstance(plain, dict):
         kind, registry = ("prior", REGISTRY) if "prior" in plain else ("type", laws.REGISTRY)
         what = "prior" if kind == "prior" else "law"
