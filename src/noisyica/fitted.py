@@ -299,10 +299,7 @@ class Fitted:
         """Read an estimator that :meth:`save` wrote."""
         arrays, description = storage.read(path)
         with storage.refusing(path):
-            settings, attributes = saving.unpack(arrays, description)
-            new = cls(**settings)
-            new.__dict__.update(attributes)
-            _ = new.model_  # which checks the parameters
+            new: Self = saving.restored(cls, arrays, description)
         return new
 
 
