@@ -17,6 +17,10 @@ from noisyica.engine.convergence import match
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
 
+# AnnData is made for pandas 2 so far, and sets options that version 3 has given up
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The 'mode.chained_assignment' option", "ignore:The 'future.infer_string' option"
+)
 ROOT = Path(__file__).parents[2]
 CELLS, GENES, P = 300, 40, 3
 HOW = {
@@ -124,6 +128,10 @@ def test_a_file_that_stays_on_disk_is_learnt_from(form, tmp_path):
     memory = annotated(getattr(scipy.sparse, f"{form}_matrix")(X))
     memory.write_h5ad(tmp_path / "cells.h5ad")
     disk = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    try:
+        _ = disk.X[:2] if form == "csr" else None
+    except AttributeError as error:
+        pytest.skip(f"This AnnData does not know this SciPy, and cannot read rows: {error}")
     omics.fit(disk, P, **options)
     omics.fit(memory, P, **options)
     for name in ("noisyica_components", "noisyica_std"):
@@ -139,7 +147,11 @@ def shifted(sparse=False):
     adata = annotated(X)
     rng = np.random.default_rng(5)
     design = np.column_stack(
-        [adata.obs["batch"] == "b2", adata.obs["age"] - 50, *(adata.obs["lane"] == k for k in (1, 2))]
+        [
+            adata.obs["batch"] == "b2",
+            adata.obs["age"] - 50,
+            *(adata.obs["lane"] == k for k in (1, 2)),
+        ]
     )
     moved = X + design @ (rng.normal(size=(4, GENES)) * [[2.0], [0.2], [2.0], [2.0]])
     adata.X = scipy.sparse.csr_matrix(moved) if sparse else moved

@@ -72,16 +72,14 @@ def fit(
 
     Examples
     --------
-    >>> import anndata
-    >>> import numpy as np
-    >>> from noisyica import omics
-    >>> rng = np.random.default_rng(0)
-    >>> programmes = rng.exponential(size=(2, 12)) * (rng.random((2, 12)) < 0.4)
-    >>> X = rng.exponential(size=(200, 2)) @ programmes + 0.1 * rng.normal(size=(200, 12))
-    >>> adata = anndata.AnnData(X)
-    >>> how = {"max_iter": 100, "tol": 0, "random_state": 0, "verbose": False}
-    >>> omics.fit(adata, 2, noise="isotropic", **how)
-    >>> adata.obsm["X_noisyica"].shape, adata.varm["noisyica_components"].shape
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import Model, omics  # doctest: +SKIP
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
+    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
+    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
+    >>> adata.obsm["X_noisyica"].shape, adata.varm["noisyica_components"].shape  # doctest: +SKIP
     ((200, 2), (12, 2))
     """
     adata = check(adata).copy() if copy else check(adata)
@@ -118,6 +116,20 @@ def transform(adata: Any, fitted: Any, *, key: str = "noisyica", copy: bool = Fa
     -------
     adata : AnnData or None
         The copy, if one was asked for.
+
+    Examples
+    --------
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import Model, omics  # doctest: +SKIP
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
+    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
+    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
+    >>> new = anndata.AnnData(X[:50])  # doctest: +SKIP
+    >>> omics.transform(new, adata)  # doctest: +SKIP
+    >>> new.obsm["X_noisyica"].shape  # doctest: +SKIP
+    (50, 2)
     """
     kept = kept_in(check(fitted), key)
     adata = check(adata).copy() if copy else check(adata)
@@ -140,6 +152,19 @@ def estimator(adata: Any, key: str = "noisyica") -> NoisyICA:
     Returns
     -------
     NoisyICA
+
+    Examples
+    --------
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import Model, omics  # doctest: +SKIP
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
+    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
+    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
+    >>> ica = omics.estimator(adata)  # doctest: +SKIP
+    >>> ica.components_.shape  # doctest: +SKIP
+    (2, 12)
     """
     return kept_in(check(adata), key).estimator
 
@@ -174,6 +199,19 @@ def consensus(
         In ``adata``, ``varm["noisyica_consensus_components"]`` and
         ``varm["noisyica_consensus_std"]`` are written, and ``uns["noisyica_consensus"]`` with
         ``stability`` and ``quality``; ``top_genes(adata, key="noisyica_consensus")`` shows them.
+
+    Examples
+    --------
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import Model, omics  # doctest: +SKIP
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
+    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
+    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
+    >>> found = omics.consensus(adata, 3, random_state=0)  # doctest: +SKIP
+    >>> found.stability.shape  # doctest: +SKIP
+    (2,)
     """
     kept = kept_in(check(adata), key)
     labels = None

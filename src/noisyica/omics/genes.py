@@ -34,6 +34,16 @@ def top_genes(adata: Any, n: int = 20, *, key: str = "noisyica") -> Any:
         ``weight``, by decreasing size of the weight; ``z``, the weight divided by its posterior
         standard deviation, where there is one; and ``probability`` that it is not zero, where the
         prior of the components lets it be zero.
+
+    Examples
+    --------
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import omics  # doctest: +SKIP
+    >>> adata = anndata.AnnData(np.zeros((9, 3)))  # doctest: +SKIP
+    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])  # doctest: +SKIP
+    >>> omics.top_genes(adata, 2)["weight"].tolist()  # doctest: +SKIP
+    [3.0, -2.0]
     """
     import pandas
 
@@ -81,6 +91,19 @@ def write_gmt(
         smaller probability are left out.
     key : str, default="noisyica"
         The name under which the fit was written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile  # doctest: +SKIP
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import omics  # doctest: +SKIP
+    >>> adata = anndata.AnnData(np.zeros((9, 3)))  # doctest: +SKIP
+    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])  # doctest: +SKIP
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "programmes.gmt")  # doctest: +SKIP
+    >>> omics.write_gmt(adata, path)  # doctest: +SKIP
+    >>> [line.split()[0] for line in path.read_text().splitlines()]  # doctest: +SKIP
+    ['noisyica_0_up', 'noisyica_0_down']
     """
     check_counts(n=(n, 1))
     weights = _weights(check(adata), key)
@@ -114,6 +137,17 @@ def write_rnk(adata: Any, folder: str | os.PathLike[str], *, key: str = "noisyic
     -------
     paths : list of Path
         One file for each component: ``noisyica_0.rnk`` and so on.
+
+    Examples
+    --------
+    >>> import tempfile  # doctest: +SKIP
+    >>> import anndata  # doctest: +SKIP
+    >>> import numpy as np  # doctest: +SKIP
+    >>> from noisyica import omics  # doctest: +SKIP
+    >>> adata = anndata.AnnData(np.zeros((9, 3)))  # doctest: +SKIP
+    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])  # doctest: +SKIP
+    >>> [path.name for path in omics.write_rnk(adata, tempfile.mkdtemp())]  # doctest: +SKIP
+    ['noisyica_0.rnk']
     """
     weights = _weights(check(adata), key)
     place = Path(folder)
