@@ -44,7 +44,7 @@ def test_components_are_in_the_order_and_with_the_signs_of_all_rows(X, found):
     assert (cosines > 0.99).all()
     assert (found.stability > 0.99).all()
     assert (found.quality < found.stability).all()
-    assert repr(found).startswith("Consensus(2 components in 12 dimensions, 4 bootstraps: 0.9")
+    assert repr(found).startswith("Consensus(2 components in 12 dimensions, 4 bootstraps: 1.00")
 
 
 def test_a_fitted_estimator_is_taken_and_sparse_rows_are_the_same(X, found):

@@ -164,9 +164,10 @@ def test_arviz_has_the_likelihood_of_rows_and_the_names(dof):
     loo = arviz.loo(data, pointwise=True)
     reliable = np.asarray(loo.pareto_k) < 0.5
     assert reliable.mean() > 0.9
-    exact = model.log_likelihood(X)
-    # in a row, the Monte-Carlo error of 2,000 draws of a bounded number of nats
-    np.testing.assert_allclose(np.asarray(loo.loo_i)[reliable], exact[reliable], atol=0.1)
+    exact, error = model.log_likelihood(X, return_std=True)
+    # 0.1 is for the Monte-Carlo error of a harmonic mean of 2,000 draws
+    distance = np.abs(np.asarray(loo.loo_i) - exact)
+    assert (distance < 0.1 + 3 * error)[reliable].all()
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def fit(
     rows = X if learnt is None else learnt.removed_from(X, adata.obs)
     ica = NoisyICA(n_components, **settings).fit(rows)
     keep(adata, key_added, Kept(ica, np.asarray(adata.var_names, object), layer, learnt))
-    adata.obsm[f"X_{key_added}"] = ica.transform(rows)
+    adata.obsm[f"X_{key_added}"] = np.asarray(ica.transform(rows))
     return adata if copy else None
 
 
@@ -133,7 +133,7 @@ def transform(adata: Any, fitted: Any, *, key: str = "noisyica", copy: bool = Fa
     """
     kept = kept_in(check(fitted), key)
     adata = check(adata).copy() if copy else check(adata)
-    adata.obsm[f"X_{key}"] = kept.estimator.transform(kept.rows(adata))
+    adata.obsm[f"X_{key}"] = np.asarray(kept.estimator.transform(kept.rows(adata)))
     return adata if copy else None
 
 
