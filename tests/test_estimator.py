@@ -28,6 +28,7 @@ def checks_that_fail(estimator):
     )
     return {
         "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
     }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from noisyica import omics as omics
     from noisyica import report as report
     from noisyica._jax.cache import keep_compiled
+    from noisyica.analysis.consensus import Consensus, consensus
     from noisyica.analysis.groups import GroupComparison, compare_groups
     from noisyica.analysis.selection import Selection, select
     from noisyica.compression import Compressed, compress, decompress
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Compressed",
+    "Consensus",
     "GroupComparison",
     "Model",
     "NoisyICA",
@@ -38,6 +40,7 @@ __all__ = [
     "Smooth",
     "compare_groups",
     "compress",
+    "consensus",
     "decompress",
     "keep_compiled",
     "laws",
@@ -48,6 +51,7 @@ __all__ = [
 
 _MODULE_OF_NAME = {
     "Compressed": "noisyica.compression",
+    "Consensus": "noisyica.analysis.consensus",
     "GroupComparison": "noisyica.analysis.groups",
     "Model": "noisyica.model",
     "NoisyICA": "noisyica.estimator",
@@ -56,6 +60,7 @@ _MODULE_OF_NAME = {
     "Smooth": "noisyica.rows.neighbours",
     "compare_groups": "noisyica.analysis.groups",
     "compress": "noisyica.compression",
+    "consensus": "noisyica.analysis.consensus",
     "decompress": "noisyica.compression",
     "keep_compiled": "noisyica._jax.cache",
     "select": "noisyica.analysis.selection",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from noisyica import interruption
@@ -42,7 +42,6 @@ class NoisyICA(
     PartialFit,
     Fitted,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
     """Probabilistic (noisy) independent component analysis.
@@ -262,7 +261,8 @@ class NoisyICA(
         ----------
         X : array (n, d)
             Missing entries are NaN, or masked. A memory map, an array of HDF5, Zarr or Dask, a
-            Parquet file or what :func:`noisyica.data.open` gives is read block by block.
+            Parquet file or what :func:`noisyica.data.open` gives is read block by block, and a
+            sparse matrix is made dense so.
         y : ignored
         sample_weight : array (n,), optional
             How many rows each row counts for. A row of weight 2 does the same as two rows on
@@ -386,7 +386,7 @@ class NoisyICA(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -7,6 +7,7 @@ import os
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,8 +29,12 @@ from noisyica.rows.source import NUMBERS_AT_A_TIME
 Self = TypeVar("Self", bound="Fitted")
 
 
-class Fitted:
-    """The base of :class:`noisyica.NoisyICA` with all methods that use what was learnt."""
+class Fitted(TransformerMixin):  # type: ignore[misc]
+    """The base of :class:`noisyica.NoisyICA` with all methods that use what was learnt.
+
+    It is a transformer itself, since ``set_output`` changes what a class's own ``transform`` gives,
+    and not that of a base.
+    """
 
     algorithm: Any
     mean: str
@@ -343,10 +348,7 @@ class Fitted:
         """Read an estimator that :meth:`save` wrote."""
         arrays, description = storage.read(path)
         with storage.refusing(path):
-            settings, attributes = saving.unpack(arrays, description)
-            new = cls(**settings)
-            new.__dict__.update(attributes)
-            _ = new.model_  # which checks the parameters
+            new: Self = saving.restored(cls, arrays, description)
         return new
 
 

@@ -1,9 +1,11 @@
 """Summaries and diagnostics of posterior draws."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from noisyica import Model, Posterior
 from tests.tools import TRUE_PRIORS
@@ -122,6 +124,70 @@ def test_arviz_has_the_draws_and_agrees():
     ess, rhat = (function(data)["beta"].to_numpy() for function in (arviz.ess, arviz.rhat))
     np.testing.assert_allclose(ess, Posterior(draws).ess(), rtol=0.02)
     np.testing.assert_allclose(rhat, Posterior(draws).rhat(), rtol=1e-3)
+
+
+@announcement
+@pytest.mark.parametrize("dof", [None, 5.0])
+def test_arviz_has_the_likelihood_of_rows_and_the_names(dof):
+    """Left out, a row has the likelihood with its coefficients integrated out."""
+    import arviz
+    import pandas
+
+    A = np.random.default_rng(0).normal(size=(3, 2))
+    mean, noise = np.array([1.0, 0.0, -1.0]), np.array([2.0, 3.0, 4.0])
+    model = Model(A, mean, noise, "bg", noise_dof=dof)
+    X = pandas.DataFrame(model.sample(40, random_state=0)[0], columns=["a", "b", "c"])
+    X.index = [f"r{i}" for i in range(40)]
+    X.iloc[3, 1] = np.nan
+    posterior = model.posterior(X, random_state=0)
+    data = posterior.to_arviz(model, X)
+    beta, x = data["posterior"]["beta"], data["observed_data"]["x"]
+    assert list(beta.coords["row"].to_numpy()) == list(x.coords["row"].to_numpy()) == list(X.index)
+    assert list(beta.coords["component"].to_numpy()) == ["component0", "component1"]
+    assert list(x.coords["column"].to_numpy()) == ["a", "b", "c"]
+    known = data["constant_data"]
+    np.testing.assert_array_equal(known["mixing"], A)
+    np.testing.assert_array_equal(known["noise_variance"], noise)
+    assert ("noise_dof" in known) == (dof is not None)
+    likelihood = data["log_likelihood"]["rows"]
+    assert likelihood.dims == ("chain", "draw", "row")
+    residual = X.to_numpy() - mean - posterior.draws[1, 7] @ A.T
+    if dof is None:
+        expected = np.nansum(scipy.stats.norm.logpdf(residual, scale=np.sqrt(noise)), 1)
+    else:
+        seen = [np.flatnonzero(np.isfinite(row)) for row in residual]
+        expected = [
+            scipy.stats.multivariate_t.logpdf(row[i], shape=np.diag(noise[i]), df=dof)
+            for row, i in zip(residual, seen, strict=True)
+        ]
+    np.testing.assert_allclose(likelihood[1, 7], expected, rtol=1e-5)
+    loo = arviz.loo(data, pointwise=True)
+    reliable = np.asarray(loo.pareto_k) < 0.5
+    assert reliable.mean() > 0.9
+    exact, error = model.log_likelihood(X, return_std=True)
+    # 0.1 is for the Monte-Carlo error of a harmonic mean of 2,000 draws
+    distance = np.abs(np.asarray(loo.loo_i) - exact)
+    assert (distance < 0.1 + 3 * error)[reliable].all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"X": np.zeros((5, 4))}, "needs the model, too"),
+        ({"model": "two"}, "The draws have 3 components, but the model has 2"),
+        ({"model": "three", "X": np.zeros((6, 4))}, "X has 6 rows, but the draws are of 5"),
+        ({"model": "teoff", "X": np.zeros((5, 4))}, "The draws have no offsets of rows"),
+        ({"row_names": ["a"]}, "row_names must be 5 names; got 1"),
+    ],
+)
+def test_what_arviz_cannot_have_is_said(arguments, said, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", types.SimpleNamespace(__version__="0.23.4"))
+    models = {"two": Model(np.eye(4)[:, :2], prior="bg"), "three": Model(np.eye(4)[:, :3])}
+    models["teoff"] = Model(np.eye(4)[:, :3], prior="teoff")
+    if "model" in arguments:
+        arguments = arguments | {"model": models[arguments["model"]]}
+    with pytest.raises(ValueError, match=said):
+        Posterior(np.zeros((2, 4, 5, 3), np.float32)).to_arviz(**arguments)
 
 
 @pytest.mark.parametrize("version", ["0.17.1", "0.23.4", "1.0.0", "12.1"])

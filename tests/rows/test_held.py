@@ -11,12 +11,14 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+import scipy.sparse
 import xarray
 import zarr
 
 from noisyica import Model, NoisyICA, data
 from noisyica.data import held as kinds
 from noisyica.data.held import Held
+from noisyica.engine import holding
 from noisyica.posterior import evidence
 from noisyica.rows import source
 from noisyica.rows.held import held
@@ -25,7 +27,7 @@ from tests.data_files import put
 N, D = 700, 5
 KINDS = (
     *("memmap", "memmap in columns", "hdf5", "hdf5 in chunks", "zarr", "zarr in chunks"),
-    *("parquet", "dataset", "dask", "dask in columns", "xarray", "own"),
+    *("parquet", "dataset", "dask", "dask in columns", "xarray", "sparse", "own"),
 )
 
 
@@ -66,6 +68,8 @@ def elsewhere(kind, X, path):
         return dask.array.from_array(X, (97, 2 if kind.endswith("columns") else X.shape[1]))
     if kind == "xarray":
         return xarray.DataArray(dask.array.from_array(X, (97, -1)), dims=["row", "column"])
+    if kind == "sparse":
+        return scipy.sparse.csr_array(X)
     return Own(X)
 
 
@@ -124,15 +128,43 @@ def test_all_types_of_numbers_are_read(X, dtype, tmp_path):
         np.testing.assert_array_equal(floats[[1, 9]], X[[1, 9]].astype(float))
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+def test_sparse_matrices_of_all_formats_are_rows(X, form, kind):
+    X = np.where(X > 3, X, 0.0)
+    sparse = getattr(scipy.sparse, f"{form}_{kind}")(X)
+    rows = held(sparse)
+    assert rows.nbytes == X.nbytes
+    np.testing.assert_array_equal(rows[90:400], X[90:400])
+    np.testing.assert_array_equal(rows[[699, 0, 0]], X[[699, 0, 0]])
+    counts = held(sparse.astype("i4"))
+    assert counts.floats()[:9].dtype == "float64"
+
+
+def test_a_sparse_matrix_is_learnt_from_as_the_dense_one_is(X, monkeypatch):
+    X = np.where(X > 3, X, 0.0)
+    X[5, 2] = np.nan  # stored, so that it is missing
+    sparse = scipy.sparse.csc_array(X)
+    assert np.isnan(sparse.data).sum() == 1
+    options = {"max_iter": 30, "tol": 0, "n_init": 1, "random_state": 0}
+    dense = NoisyICA(2, **options).fit(X)
+    same = NoisyICA(2, **options).fit(sparse)
+    np.testing.assert_allclose(same.components_, dense.components_, rtol=1e-5)
+    np.testing.assert_array_equal(dense.transform(sparse), dense.transform(X))
+    np.testing.assert_allclose(dense.score_samples(sparse), dense.score_samples(X))
+    monkeypatch.setattr(holding, "MOST_FROM_DISK", 0)  # each sweep makes the rows dense anew
+    streamed = NoisyICA(2, **options).fit(sparse)
+    np.testing.assert_allclose(streamed.components_, dense.components_, rtol=1e-3)
+
+
 def test_what_is_in_memory_is_not_held_elsewhere(X, tmp_path):
     import jax.numpy as jnp
     import pandas
-    import scipy.sparse
 
     np.save(tmp_path / "X.npy", X)
     for values in (
         *(X, X.tolist(), X[0, 0], None, "X", 3, pandas.DataFrame(X), pandas.Series(X[:, 0])),
-        *(jnp.asarray(X), scipy.sparse.csr_array(X), np.ma.masked_less(X, 0)),
+        *(jnp.asarray(X), np.ma.masked_less(X, 0)),
         *(xarray.DataArray(X), np.load(tmp_path / "X.npy", mmap_mode="c")),
         # a copy, though its class is that of a memory map
         np.load(tmp_path / "X.npy", mmap_mode="r") + 1,

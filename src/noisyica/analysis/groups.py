@@ -8,16 +8,15 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 
 from noisyica.analysis.hotelling import hotelling
 from noisyica.analysis.labels import two_groups
+from noisyica.analysis.refits import refit, report
 from noisyica.arguments import RandomState, check_counts
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model
@@ -282,12 +281,12 @@ def _learn(
     fits = []
     with Reporter("noisyica groups", len(seeds) * steps, bool(verbose)) as reporter:
         for i, (seed, draw_seed) in enumerate(seeds):
-            tell = functools.partial(_tell, reporter, i * steps, f"fit {i + 1} of {len(seeds)}")
+            tell = functools.partial(report, reporter, i * steps, f"fit {i + 1} of {len(seeds)}")
             if isinstance(estimator, Model):
                 model, means = estimator, estimator.posterior_mean(compared)
             else:
                 as_is = len(seeds) == 1 and estimator.__sklearn_is_fitted__()
-                fitted = estimator if as_is else _refit(estimator, X, seed, i == 0, tell)
+                fitted = estimator if as_is else refit(estimator, X, seed, i == 0, tell)
                 model, means = fitted.model_, _coefficients(fitted, compared)
             _check_rows(means)
             tell(steps)
@@ -301,32 +300,6 @@ def _coefficients(estimator: NoisyICA, X: Any) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return np.asarray(estimator.transform(X))
-
-
-def _refit(
-    estimator: NoisyICA, X: Any, seed: int, own_seed: bool, tell: Callable[[int], None]
-) -> NoisyICA:
-    """Return a clone of the estimator, fitted to X.
-
-    Its random seed is ``seed``, or the estimator's own if ``own_seed`` is true and it has one.
-    """
-    new = clone(estimator)
-    users_callback = new.callback
-
-    def callback(iteration: int, model: Model) -> bool | None:
-        tell(iteration)
-        return users_callback(iteration, model) if users_callback is not None else None
-
-    if new.random_state is None or not own_seed:
-        new.set_params(random_state=seed)
-    if new.n_init == "auto" and not own_seed:
-        new.set_params(n_init=1)  # the first fit tells how reliable the components are
-    return new.set_params(verbose=False, callback=callback).fit(X)  # one progress line, not two
-
-
-def _tell(reporter: Reporter, before: int, note: str, done: int) -> None:
-    """Report that ``done`` steps of a fit are done, after ``before`` steps of earlier fits."""
-    reporter.update(before + done, note)
 
 
 # ---------------------------------------------------------------------------------- the checks

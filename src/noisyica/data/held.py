@@ -147,7 +147,7 @@ class Sliced(Held):
 
     def __init__(self, source: Any, file: Any = None) -> None:
         shape = (int(source.shape[0]), math.prod(map(int, source.shape[1:])))
-        super().__init__(shape, source.dtype, range(0, max(shape[0], 1), _rows_of_piece(source)))
+        super().__init__(shape, source.dtype, range(0, max(shape[0], 1), rows_of_piece(source)))
         self._source, self._file = source, file
 
     def _read(self, number: int, first: int, end: int) -> np.ndarray:
@@ -277,7 +277,7 @@ def is_mapped(X: Any) -> bool:
     return mapped and isinstance(X, mmap.mmap)
 
 
-def _rows_of_piece(source: Any) -> int:
+def rows_of_piece(source: Any) -> int:
     """Return the number of rows to read at a time: whole chunks, where they are stored in chunks.
 
     Pieces have about :data:`BYTES` bytes, unless a chunk has more.

@@ -79,12 +79,20 @@ def convergence_time(sketch: np.ndarray) -> int:
 
 def similarity(A: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
     """Return |cosine| of each column of A with its match in each other matrix, (others, p)."""
-    unit = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-    cosines = []
-    for B in others:
-        if not np.isfinite(B).all():  # a run that broke down
-            cosines.append(np.full(A.shape[1], np.nan))
-            continue
-        cosine = np.abs(unit.T @ (B / np.maximum(np.linalg.norm(B, axis=0), 1e-300)))
-        cosines.append(cosine[linear_sum_assignment(-cosine)])
+    cosines = [
+        # a run that broke down has none
+        np.abs(match(A, B)[0]) if np.isfinite(B).all() else np.full(A.shape[1], np.nan)
+        for B in others
+    ]
     return np.array(cosines).reshape(len(others), A.shape[1])
+
+
+def match(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Match the columns of B to those of A, so that the sum of their absolute cosines is largest.
+
+    Return the cosine of each column of A with its match, (p,), and the number of that column of B.
+    """
+    unit = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    cosines = unit.T @ (B / np.maximum(np.linalg.norm(B, axis=0), 1e-300))
+    rows, columns = linear_sum_assignment(-np.abs(cosines))
+    return cosines[rows, columns], columns

@@ -91,6 +91,15 @@ def unpack(
     return settings, attributes
 
 
+def restored(kind: type[Any], arrays: dict[str, np.ndarray], description: dict[str, Any]) -> Any:
+    """Return the fitted estimator of this class that :func:`pack` was given."""
+    settings, attributes = unpack(arrays, description)
+    new = kind(**settings)
+    new.__dict__.update(attributes)
+    _ = new.model_  # which checks the parameters
+    return new
+
+
 def _check_shapes(attributes: dict[str, Any]) -> None:
     """Raise a ValueError if attributes do not fit to the components."""
     p, d = attributes["components_"].shape

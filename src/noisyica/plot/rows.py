@@ -163,7 +163,7 @@ def reconstruction(
     if not chosen.size or chosen.min() < -len(X) or chosen.max() >= len(X):
         raise ValueError(f"rows must be indices of the {len(X)} rows of X; got {rows!r}.")
     some = _safe_indexing(X, chosen)  # a DataFrame stays one: its columns have names
-    beta, Y = ica.transform(some), np.asarray(plain_numbers(some), float)
+    beta, Y = np.asarray(ica.transform(some)), np.asarray(plain_numbers(some), float)
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_
     order = np.argsort(-np.square(parts).sum(2), axis=1)[:, :n_parts]

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.fft
 import scipy.stats
 
+from noisyica.posterior.inference_data import to_arviz
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior:
@@ -126,21 +128,40 @@ class Posterior:
         time = np.maximum(2 * pairs.sum(0) - 1, 1 / np.log10(chains * draws))
         return np.where(constant, float(chains * draws), chains * draws / time)
 
-    def to_arviz(self) -> Any:
-        """Return the draws as an object of ArviZ: the variable "beta" in the group "posterior".
+    def to_arviz(self, model: Any = None, X: Any = None, row_names: Any = None) -> Any:
+        """Return the draws as an object of ArviZ, with what was known and the rows' likelihood.
 
-        Its dimensions are (chain, draw, row, component). It is an ``InferenceData``, or from
-        ArviZ 1.0 on a ``DataTree``. This needs ArviZ: ``pip install 'noisyica[arviz]'``.
+        It is an ``InferenceData``, or from ArviZ 1.0 on a ``DataTree``. This needs ArviZ: ``pip
+        install 'noisyica[arviz]'``. R-hat and bulk-ESS are defined there as in :meth:`rhat` and
+        :meth:`ess` (Vehtari et al., 2021).
+
+        Parameters
+        ----------
+        model : noisyica.Model, optional
+            The model whose coefficients were drawn (``ica.model_``).
+        X : array (n, d), optional
+            The rows whose coefficients were drawn. A table's names of rows and columns become
+            coordinates.
+        row_names : sequence, optional
+            Names of the rows.
+
+        Returns
+        -------
+        data : arviz.InferenceData or xarray.DataTree
+            The group "posterior" has "beta" (chain, draw, row, component). With a model,
+            "constant_data" has its parameters "mixing", "mean", "noise_variance" and "noise_dof":
+            of these there are no draws, since a fit keeps their averages alone (for the components
+            with standard deviations, ``ica.components_std_``). With X, "observed_data" has "x", and
+            "log_likelihood" has "rows" (chain, draw, row): log p(x | beta) of each row.
+
+        Notes
+        -----
+        ``arviz.loo`` leaves rows out, whose coefficients nothing else tells then. So what it
+        estimates for a row, parameters being given, is log p(x) itself, by the harmonic mean: where
+        rows have many columns or little noise, ArviZ warns that it cannot (large Pareto k).
+        :meth:`noisyica.Model.log_likelihood` computes that number as it should be.
         """
-        try:
-            import arviz
-        except ImportError as error:
-            raise ImportError("to_arviz needs ArviZ: pip install 'noisyica[arviz]'.") from error
-        groups: Any = {"posterior": {"beta": self.draws}}
-        dims = {"beta": ["row", "component"]}
-        if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict(groups, dims=dims)
-        return arviz.from_dict(**groups, dims=dims)  # before 1.0, groups are arguments
+        return to_arviz(self.draws, model, X, row_names)
 
 
 def _quantile_of_nonzero(draws: np.ndarray, q: float) -> np.ndarray:

@@ -96,7 +96,7 @@ def _coefficients(ica: NoisyICA, X: np.ndarray) -> np.ndarray:
     """The coefficients of rows, whose columns have names in the layout and not in the array."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        return ica.transform(X)
+        return np.asarray(ica.transform(X))
 
 
 def check(ica: Any, data: Any, coefficients: Any) -> None:

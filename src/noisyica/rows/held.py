@@ -14,18 +14,20 @@ from sklearn.utils.validation import validate_data
 
 from noisyica.data.held import Blocks, Held, Mapped, Sliced, is_mapped
 from noisyica.data.parquet_tables import held_table
+from noisyica.data.sparse_rows import SparseRows, by_rows, is_sparse
 from noisyica.rows.numbers import plain_numbers
 from noisyica.rows.source import observed_entries
 
-IN_MEMORY = ("__array_interface__", "__dlpack__", "iloc", "todense")
-"""What objects have that hold their numbers in memory: arrays, tensors, pandas, sparse matrices."""
+IN_MEMORY = ("__array_interface__", "__dlpack__", "iloc")
+"""What objects have that hold their numbers in memory: arrays, tensors, pandas."""
 
 
 def held(X: Any) -> Held | None:
     """Return X as rows that are held elsewhere, or None if it is in memory, or is no rows at all.
 
     They may be a memory map that is only read, an array of HDF5, Zarr or Dask, a Parquet file or a
-    dataset of pyarrow, or whatever else has a shape and a dtype and can be sliced.
+    dataset of pyarrow, or whatever else has a shape and a dtype and can be sliced. A sparse matrix
+    is held so, too, since its rows have to be made dense.
     """
     if isinstance(X, Held):
         return X
@@ -37,6 +39,8 @@ def held(X: Any) -> Held | None:
         return _blocks(X)
     if hasattr(X, "read_row_group") or hasattr(X, "get_fragments"):
         return held_table(X)
+    if is_sparse(X):
+        return SparseRows(by_rows(_plain(X)))
     if any(hasattr(X, name) for name in IN_MEMORY) or not (
         isinstance(getattr(X, "shape", None), tuple)
         and hasattr(X, "dtype")
