@@ -41,7 +41,7 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     prior : str, Prior or Law, default="bg"
         The law of the maps' values. Under priors with zeros ("bg", "ebg", "et", "te", "adaptive")
         there is a probability that a voxel is on.
-    standardize : {"noise", "zscore_sample", "psc", False}, default="noise"
+    standardize : {"noise", "zscore_sample", "psc", None}, default="noise"
         "noise": each voxel is divided by the standard deviation of its noise, which is what
         principal components leave of it. The others are nilearn's: time courses of variance one,
         in percent of their mean, or as they are.
@@ -109,7 +109,7 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         mask: Any = None,
         prior: str | Prior | Law = "bg",
-        standardize: str | bool = "noise",
+        standardize: str | None = "noise",
         smoothing_fwhm: float | None = None,
         detrend: bool = True,
         low_pass: float | None = None,
@@ -180,9 +180,9 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("n_components", "n_reduced"):
             if getattr(self, name) != "auto":
                 check_counts(**{name: (getattr(self, name), 1)})
-        if self.standardize not in ("noise", "zscore_sample", "psc", False):
+        if self.standardize not in ("noise", "zscore_sample", "psc", None):
             raise ValueError(
-                "standardize must be 'noise', 'zscore_sample', 'psc' or False; got "
+                "standardize must be 'noise', 'zscore_sample', 'psc' or None; got "
                 f"{self.standardize!r}."
             )
         twice = {"n_components", "prior", "random_state", "verbose"} & set(self.ica_settings or {})
@@ -194,7 +194,7 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _of_masker(self) -> dict[str, Any]:
         """Return the settings of the masker that is made."""
         names = ("smoothing_fwhm", "detrend", "low_pass", "high_pass", "t_r")
-        standardize = False if self.standardize == "noise" else self.standardize
+        standardize = None if self.standardize == "noise" else self.standardize
         return {name: getattr(self, name) for name in names} | {"standardize": standardize}
 
     def _voxels(self, images: list[Any], confounds: Any) -> Iterator[np.ndarray]:

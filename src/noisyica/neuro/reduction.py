@@ -20,8 +20,10 @@ MOST_COLUMNS = 500
 """The number of columns of all subjects up to which none is left out."""
 
 
+ROUNDING = 1e-6
+"""What is less than this share of sums of squares may be nothing but rounding."""
 REMOVED = 0.01
-"""Directions in time with less than this share of the largest variance of noise are left out: a
+"""Directions in time with less than this share of the variance of noise are left out: a
 filter, detrending or the regression on confounds has removed signal and noise from them."""
 
 
@@ -45,10 +47,12 @@ def in_units_of_noise(Y: np.ndarray, p: int | str, each: bool, name: str) -> np.
         )
     squares = np.square(Y).sum(0, dtype=float)
     variances, U = _principal(Y)
-    q = 2 * (count_above_noise(variances / voxels, voxels, T) if p == "auto" else int(p))
-    q = min(q, T // 2)
+    some = variances[variances > ROUNDING * variances[0]]
+    q = 2 * (count_above_noise(some / voxels, voxels, len(some)) if p == "auto" else int(p))
+    q = min(q, len(some) // 2)
     left = squares - np.square(U[:, :q].T.astype(np.float32) @ Y).sum(0, dtype=float)
-    noise = np.sqrt(np.maximum(left, 1e-6 * squares) / max(_rank(variances, q) - q, 1))
+    directions = int((some > REMOVED * some[q]).sum()) - q
+    noise = np.sqrt(np.maximum(left, ROUNDING * squares) / directions)
     noise = noise if each else np.full(voxels, np.sqrt(np.square(noise).mean()))
     return (Y / np.where(squares > 0, noise, np.inf)).astype(np.float32)
 
@@ -56,7 +60,8 @@ def in_units_of_noise(Y: np.ndarray, p: int | str, each: bool, name: str) -> np.
 def reduced(Y: np.ndarray, k: int) -> Reduced:
     """Reduce time courses in units of their noise to k coordinates, or as many as there are."""
     variances, U = _principal(Y)
-    basis = U[:, : min(k, _rank(variances, min(k, len(Y) // 2)))]
+    noisy = int((variances > REMOVED * Y.shape[1]).sum())  # noise in a voxel has variance one
+    basis = U[:, : min(k, noisy)]
     return Reduced((basis.T.astype(np.float32) @ Y).T, basis)
 
 
@@ -65,11 +70,6 @@ def columns_of_each(n_reduced: int | str, p: int | str, subjects: int) -> int:
     if n_reduced != "auto":
         return int(n_reduced)
     return max(MOST_COLUMNS // subjects, 20 if p == "auto" else 2 * int(p))
-
-
-def _rank(variances: np.ndarray, q: int) -> int:
-    """Return the number of directions that were not removed; noise begins with the q-th."""
-    return int((variances > REMOVED * variances[q]).sum())
 
 
 def _principal(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
