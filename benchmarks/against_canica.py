@@ -1,9 +1,10 @@
 """Compare NoisyCanICA with nilearn's CanICA and DictLearning on simulated subjects.
 
-The measure is the mean absolute correlation of maps with the true ones. Of two settings of nilearn's
-estimators, the better is the one that comes nearer to the truth on each data set (which nobody
-knows who has data alone): for CanICA its defaults, or maps without threshold of voxels that are not
-standardised; for DictLearning alpha = 1 or 3 (the default, 10, leaves no map of these small brains).
+The measure is the mean absolute correlation of maps with the true ones. Of two settings of
+nilearn's estimators, the better is the one that comes nearer to the truth on each data set, which
+nobody knows who has data alone. For CanICA these are its defaults, and maps without threshold of
+voxels that are not standardised. For DictLearning they are alpha = 1 and 3; with 10, the default,
+no map was left of small brains such as these when we tried.
 
     python benchmarks/against_canica.py --seeds 4 --figure docs/neuro.png
 """
