@@ -110,10 +110,13 @@ def test_laws_without_zeros_have_no_such_probabilities():
         fitted.thresholded_img()
 
 
-def test_the_number_of_maps_can_be_found():
+def test_without_a_number_of_maps_those_that_are_there_stand_out():
+    """There are some more, as subjects differ in the units of their noise: they explain little."""
     data = brains(3, 0.5, subjects=3)
     fitted = noisy(data).set_params(n_components="auto").fit(data.images)
-    assert len(fitted.components_) == MAPS
+    explained = fitted.ica_.explained_variance_
+    assert len(explained) >= MAPS
+    assert (explained[MAPS:] < 0.2 * explained[MAPS - 1]).all()
     assert pairs(data.maps, fitted.components_)[0].mean() > 0.9
 
 
@@ -194,6 +197,8 @@ def test_reduction_keeps_signal_and_leaves_out_what_a_filter_removed():
     few = reduced(Y, 8)
     np.testing.assert_allclose(few.basis.T @ few.basis, np.eye(8), atol=1e-9)
     assert np.corrcoef((few.basis @ few.columns.T).ravel(), signal.ravel())[0, 1] > 0.98
+    noise = (every.columns - (filtered[:, :4] @ filtered[:, :4].T @ Y).T @ every.basis).std(0)
+    assert noise.std() < 0.05 * noise.mean()  # it is the same in all columns
     # the size of noise is that of the directions that are left
     scaled = in_units_of_noise(Y, 4, False, "x")
     assert (Y / scaled).mean() == pytest.approx(1, abs=0.05)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.fft import dct
 
 from noisyica.rows.starts import count_above_noise
 
@@ -58,10 +59,14 @@ def in_units_of_noise(Y: np.ndarray, p: int | str, each: bool, name: str) -> np.
 
 
 def reduced(Y: np.ndarray, k: int) -> Reduced:
-    """Reduce time courses in units of their noise to k coordinates, or as many as there are."""
+    """Reduce time courses in units of their noise to k coordinates, or as many as there are.
+
+    Principal components would have noise of falling size: the basis mixes them evenly.
+    """
     variances, U = _principal(Y)
     noisy = int((variances > REMOVED * Y.shape[1]).sum())  # noise in a voxel has variance one
-    basis = U[:, : min(k, noisy)]
+    kept = U[:, : min(k, noisy)]
+    basis = dct(kept, axis=1, norm="ortho")
     return Reduced((basis.T.astype(np.float32) @ Y).T, basis)
 
 
