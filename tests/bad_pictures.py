@@ -77,6 +77,16 @@ CASES = {
         {},
         "another affine than a.nii",
     ),
+    "one volume that is no series": (
+        nifti(shape=(3, 3, 2)),
+        {"ica": "spatial"},
+        "not one file with several volumes",
+    ),
+    "a folder as a series": (
+        in_folder(nifti("a.nii", (3, 3, 2)), nifti("b.nii", (3, 3, 2))),
+        {"ica": "temporal"},
+        "not one file with several volumes",
+    ),
     "four axes in a folder": (
         in_folder(nifti("a.nii"), nifti("b.nii")),
         {},

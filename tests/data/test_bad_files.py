@@ -113,6 +113,7 @@ CASES = bad_pictures.CASES | {
     # options that are for other files
     "array of a table": (TABLE, {"array": "X"}, "array is for .npz files, MATLAB files"),
     "patches of a table": (TABLE, {"patch_size": 3}, "patch_size is for images"),
+    "voxels of a table": (TABLE, {"ica": "spatial"}, "ica is for volumes"),
     "mask of an array": (npy(X), {"mask": "mask.nii"}, "mask is for volumes"),
     "shape that does not fit": (
         npy(X),

@@ -89,13 +89,14 @@ def test_volumes(brains):
     folder, values = brains
     changing = np.ones(MASK.shape, bool)
     changing[0, 0, 0] = changing[1, 2, 1] = False
-    for path in (folder / "all.nii.gz", folder / "each"):
-        data = read(path)
+    for path, options in ((folder / "all.nii.gz", {"ica": "temporal"}), (folder / "each", {})):
+        data = read(path, **options)
+        assert data.places is None
         assert isinstance(data.layout, Volume)
         np.testing.assert_array_equal(data.layout.mask, changing)
         np.testing.assert_array_equal(data.layout.affine, AFFINE)
         np.testing.assert_array_equal(data.X, [values[..., t][changing] for t in range(5)])
-        masked = read(path, mask=folder / "mask.nii")
+        masked = read(path, mask=folder / "mask.nii", **options)
         np.testing.assert_array_equal(masked.X, values[MASK].T)
         assert masked.X.dtype == np.float32
     among = folder / "each" / "mask.nii"  # a mask among the volumes is none of them
@@ -137,7 +138,7 @@ def test_scaled_integers(tmp_path):
     )
     nibabel.Nifti1Image(np.ones((2, 2, 2), np.uint8), AFFINE).to_filename(tmp_path / "mask.nii")
     np.testing.assert_allclose(
-        read(tmp_path / "x.nii", mask=tmp_path / "mask.nii").X,
+        read(tmp_path / "x.nii", mask=tmp_path / "mask.nii", ica="temporal").X,
         (raw * 0.5 + 10).reshape(8, 3).T,
         atol=1e-6,
     )

@@ -45,12 +45,12 @@ def test_images_are_written(tmp_path, shape):
 def test_volumes_are_written(tmp_path, dtype):
     maps = np.random.default_rng(0).normal(size=(3, MASK.sum())).astype(dtype)
     volumes, stored_mask = write(maps, Volume(MASK, AFFINE), tmp_path / "maps")
-    data = read(volumes, mask=stored_mask)
+    data = read(volumes, mask=stored_mask, ica="temporal")
     np.testing.assert_array_equal(data.X, maps)
     assert data.X.dtype == maps.dtype
     np.testing.assert_array_equal(data.layout.mask, MASK)
     np.testing.assert_array_equal(data.layout.affine, AFFINE)
-    np.testing.assert_array_equal(read(volumes).layout.mask, MASK)
+    np.testing.assert_array_equal(read(volumes, ica="temporal").layout.mask, MASK)
     image = nibabel.load(volumes)
     assert image.shape == (3, 4, 2, 3)
     assert (image.get_fdata()[~MASK] == 0).all()

@@ -31,6 +31,7 @@ from noisyica.app.options import (
 )
 from noisyica.app.printing import (
     one_line_errors,
+    orientation,
     print_outcome,
     print_pairs,
     summary,
@@ -148,7 +149,7 @@ def transform(
     run: Annotated[Path, RunOrModel],
     data: DataArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .csv, .parquet, .npz or .npy file.")
+        Path, typer.Option("--output", "-o", help="A .csv, .parquet, .npz, .npy or .nii.gz file.")
     ] = Path("coefficients.csv"),
     *,
     reading: Reading,
@@ -160,14 +161,16 @@ def transform(
     with one_line_errors():
         from noisyica.app import runs
 
-        if output.suffix.lower() not in (".csv", ".parquet", ".npz", ".npy"):
+        if not output.name.lower().endswith((".csv", ".parquet", ".npz", ".npy", ".nii.gz")):
             raise ValueError(
-                f"{output.name}: coefficients are written to .csv, .parquet, .npz or .npy."
+                f"{output.name}: coefficients are written to .csv, .parquet, .npz, .npy or, for "
+                "voxels, .nii.gz."
             )
         estimator = noisyica.NoisyICA.load(run / MODEL if run.is_dir() else run)
         rows = reading.source(data).read_or_open()
+        runs.check_like(data, rows, estimator)
         beta = estimator.transform(rows.X)
-        runs.write_coefficients(output, beta, rows.ids, estimator.get_feature_names_out())
+        runs.write_coefficients(output, beta, rows, estimator.get_feature_names_out())
         typer.echo(f"Wrote {output}: {beta.shape[0]} rows, {beta.shape[1]} coefficients.")
 
 
@@ -207,6 +210,7 @@ def info(run: Annotated[Path | None, RunOrModel] = None) -> None:
                     "data": record.source.path,
                     "rows x columns": f"{n} x {d}",
                 }
+                | orientation(record)
             )
             if (run / MODEL).exists():
                 print_pairs(summary(noisyica.NoisyICA.load(run / MODEL)))

@@ -114,7 +114,14 @@ class Reading:
         reading("A surface whose vertices the columns are: GIFTI, VTK, PLY, OBJ or .npz."),
     ] = None
     mask: Annotated[
-        Path | None, reading("A NIfTI volume: voxels that are not 0 are the columns.")
+        Path | None, reading("A NIfTI volume: voxels that are not 0 are read, and no others.")
+    ] = None
+    ica: Annotated[
+        str | None,
+        reading(
+            "Of one NIfTI file with several volumes: spatial (rows are voxels, coefficients are "
+            "maps; the default) or temporal (rows are volumes)."
+        ),
     ] = None
     patch_size: Annotated[
         int | None, reading("Cut images into square patches with sides of this many pixels.")

@@ -22,6 +22,7 @@ from noisyica.app.record import (
     COEFFICIENTS,
     COMPONENTS,
     HISTORY,
+    MAPS,
     MODEL,
     RECORD,
     REPORT,
@@ -39,6 +40,7 @@ OWN_FILES = (
     CHECKPOINT,
     COMPONENTS,
     f"{COEFFICIENTS}.*",
+    MAPS.replace(".", "*.", 1),  # and the mask of the maps
     f".*{storage.TEMPORARY}",
     REPLACED,
     LOCK,

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from noisyica.app.record import MODEL, REPORT
+from noisyica.app.record import MODEL, REPORT, Record
 
 if TYPE_CHECKING:
     from noisyica.app.runs import Outcome
@@ -86,7 +86,7 @@ def _print_line(label: str, text: str) -> None:
 
 def print_outcome(outcome: Outcome) -> None:
     """Say what a run has learnt, where it is, and what can be done next."""
-    print_pairs(summary(outcome.estimator))
+    print_pairs(orientation(outcome.record) | summary(outcome.estimator))
     folder = outcome.folder
     if outcome.record.status == "interrupted":
         typer.echo(f"Interrupted: {folder / MODEL} has what was learnt so far.")
@@ -97,6 +97,17 @@ def print_outcome(outcome: Outcome) -> None:
     else:
         page = f": open {folder / REPORT} in a browser" if outcome.record.page else ""
         typer.echo(f"Wrote {folder}{page}.")
+
+
+def orientation(record: Record) -> dict[str, str]:
+    """What the rows of a series of volumes are, as a pair of name and value; else nothing."""
+    n, d = record.shape
+    said = {
+        "spatial": f"spatial: {n} voxels are the rows, {d} volumes the columns",
+        "temporal": f"temporal: {n} volumes are the rows, {d} voxels the columns",
+    }
+    ica = record.source.options.get("ica")
+    return {} if ica is None else {"ICA": said[ica]}
 
 
 def summary(estimator: NoisyICA) -> dict[str, str]:

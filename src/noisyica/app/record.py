@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from noisyica.data import Data
 
-RECORD, MODEL, HISTORY, REPORT, CHECKPOINT, COMPONENTS, COEFFICIENTS = (
+RECORD, MODEL, HISTORY, REPORT, CHECKPOINT, COMPONENTS, COEFFICIENTS, MAPS = (
     "run.json", "model.npz", "history.csv", "report.html", "checkpoint.npz", "components",
-    "coefficients",
+    "coefficients", "maps.nii.gz",
 )  # fmt: skip
 TABLES = ("npz", "csv", "parquet")
 """The formats that coefficients can be written in; the ending of the file's name, too."""

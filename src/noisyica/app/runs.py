@@ -6,6 +6,7 @@
 | ``model.npz`` | the fitted estimator (:meth:`noisyica.NoisyICA.load`) |
 | ``history.csv`` | one line per iteration |
 | ``coefficients.npz``, ``.csv`` or ``.parquet`` | the coefficients' posterior means, and ids |
+| ``maps.nii.gz`` | where rows are voxels: the coefficients, one volume per component |
 | ``components/`` | the mean and the components in the format of the data |
 | ``report.html`` | all of it to look at |
 | ``checkpoint.npz`` | while the run is not finished: how far it has got |
@@ -42,20 +43,23 @@ from noisyica.app.record import (
     COEFFICIENTS,
     COMPONENTS,
     HISTORY,
+    MAPS,
     MODEL,
     REPORT,
     TABLES,
     Record,
     Source,
 )
-from noisyica.data import Data, Lines, storage
+from noisyica.data import Data, Lines, Volume, storage
 from noisyica.data.files import need
 from noisyica.data.held import Held
+from noisyica.data.writing import write_volumes
 from noisyica.engine.settings import check_settings
 from noisyica.estimator import NoisyICA, fit_and_keep_checkpoint
 from noisyica.priors import DENSITY
 from noisyica.rows.neighbours import smooth_over
 
+VOLUMES = ".nii.gz"
 SMOOTH = "smooth"
 """The mixing prior of the command line that needs the layout of the data."""
 
@@ -93,7 +97,7 @@ def start(
         place.refuse_occupied(overwrite)
         data = source.read_or_open()
         _with_neighbours(settings, data)  # refuses data that have none
-        record = _new_record(source, settings, table, page, data.X)
+        record = _new_record(source, settings, table, page, data)
         place.begin(record)
         return _continue(folder, record, data)
 
@@ -157,13 +161,18 @@ def extras() -> dict[str, str]:
     return version_of_extra
 
 
-def write_coefficients(path: Path, beta: np.ndarray, ids: np.ndarray, names: Any) -> None:
-    """Write coefficients and the ids of the rows in the format that the ending of the path says."""
-    if path.suffix == ".npz":
+def write_coefficients(path: Path, beta: np.ndarray, data: Data, names: Any) -> None:
+    """Write the coefficients of rows in the format that the ending of the path says.
+
+    Tables have the ids of the rows, too. Volumes are for rows that are voxels.
+    """
+    ids = np.asarray(data.ids, str)
+    if path.name.lower().endswith(VOLUMES):
+        stem = path.with_name(path.name[: -len(VOLUMES)])
+        write_volumes(beta.T.astype(np.float32), _places(data, path), stem)
+    elif path.suffix == ".npz":
         with storage.whole(path) as file:
-            np.savez(
-                file, coefficients=beta, ids=np.asarray(ids, str), names=np.asarray(names, str)
-            )
+            np.savez(file, coefficients=beta, ids=ids, names=np.asarray(names, str))
     elif path.suffix == ".npy":
         with storage.whole(path) as file:
             np.save(file, beta)
@@ -171,22 +180,33 @@ def write_coefficients(path: Path, beta: np.ndarray, ids: np.ndarray, names: Any
         readers.write_table(path, beta, ids, [str(name) for name in names])
 
 
+def check_like(path: Path, rows: Data, estimator: NoisyICA) -> None:
+    """Refuse voxels with other numbers of volumes than the model has, in words of volumes."""
+    count, d = rows.X.shape[1], estimator.components_.shape[1]
+    if rows.places is not None and count != d:
+        raise ValueError(
+            f"{path} has {count} volumes, and the model {d} columns. If these are time points, "
+            "give a file with as many; if they are voxels, read volumes as rows (ica temporal)."
+        )
+
+
 # ---------------------------------------------------------------------------------- private
 
 
 def _new_record(
-    source: Source, settings: dict[str, Any], table: str, page: bool, X: np.ndarray
+    source: Source, settings: dict[str, Any], table: str, page: bool, data: Data
 ) -> Record:
-    """The record of a run that begins now."""
+    """The record of a run that begins now; that voxels are rows is told, asked for or not."""
     options = {name: _absolute(value) for name, value in source.options.items()}
+    options |= {"ica": "spatial"} if data.places is not None else {}
     return Record(
         status="running",
         source=Source(_absolute(source.path), options),
         settings=settings,
         table=table,
         page=page,
-        shape=(int(X.shape[0]), int(X.shape[1])),
-        fingerprint=readers.fingerprint(X),
+        shape=(int(data.X.shape[0]), int(data.X.shape[1])),
+        fingerprint=readers.fingerprint(data.X),
         begun=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
     )
@@ -212,10 +232,10 @@ def _continue(folder: Path, record: Record, data: Data) -> Outcome:
         if interrupted:
             return Outcome(folder, estimator, updated)
     (folder / CHECKPOINT).unlink(missing_ok=True)
-    beta = estimator.transform(data.X)
-    write_coefficients(
-        folder / f"{COEFFICIENTS}.{record.table}", beta, data.ids, estimator.get_feature_names_out()
-    )
+    beta, names = estimator.transform(data.X), estimator.get_feature_names_out()
+    write_coefficients(folder / f"{COEFFICIENTS}.{record.table}", beta, data, names)
+    if data.places is not None:
+        write_coefficients(folder / MAPS, beta, data, names)
     _write_components(folder / COMPONENTS, estimator, data, record.source.path)
     if record.page:
         _learn_errors(estimator, data)
@@ -262,6 +282,13 @@ def _learn_errors(estimator: NoisyICA, data: Data) -> None:
         and not hasattr(estimator, "standard_errors_")
     ):
         estimator.standard_errors(data.X)
+
+
+def _places(data: Data, path: Path) -> Volume:
+    """Return the volume whose voxels the rows are, or raise a ValueError if they are none."""
+    if data.places is None:
+        raise ValueError(f"{path.name}: only the coefficients of voxels are written as volumes.")
+    return data.places
 
 
 def _absolute(value: Any) -> Any:

@@ -46,7 +46,7 @@ KINDS = (
         ("patch_size", "stride", "colour", "size", "centre_patches"),
         True,
     ),
-    Kind("volumes", volumes.SUFFIXES, volumes.read_volumes, ("mask",), True),
+    Kind("volumes", volumes.SUFFIXES, volumes.read_volumes, ("mask", "ica"), True),
     Kind("surfaces", meshes.SUFFIXES, meshes.read_meshes, ("array", "mesh"), True),
 )
 
@@ -60,6 +60,7 @@ def read(
     shape: Sequence[int] | None = None,
     mesh: str | os.PathLike[str] | None = None,
     mask: str | os.PathLike[str] | None = None,
+    ica: str | None = None,
     patch_size: int | None = None,
     stride: int | None = None,
     colour: bool = False,
@@ -90,7 +91,13 @@ def read(
         A surface (.gii, .vtk, .ply, .obj, .npz) with a vertex for each column.
     mask : str or Path, optional
         A volume that is not zero in the voxels to be read. By default, these are the voxels that
-        differ between rows.
+        differ between volumes.
+    ica : {"spatial", "temporal"}, optional
+        What the rows of one file with several volumes are. "spatial" (the default): its voxels,
+        less their mean over time and in units of their noise (the steps from each volume to the
+        next tell it); the columns are time points, the coefficients are maps, and ``places`` says
+        where the rows are. "temporal": its volumes, which may be time points or subjects, as they
+        are; the columns are voxels.
     patch_size : int, optional
         The side, in pixels, of the squares into which images are cut; each square is a row.
     stride : int, optional
@@ -106,8 +113,8 @@ def read(
     -------
     Data
         ``X``, (n, d), which is a memory map where possible; ``others``, arrays by name with one
-        value per row; ``ids``, the names of the rows; and ``layout``, what the numbers of a row
-        are. Missing entries are NaN.
+        value per row; ``ids``, the names of the rows; ``layout``, what the numbers of a row are;
+        and ``places``, the volume whose voxels the rows are, or None. Missing entries are NaN.
 
     Raises
     ------
@@ -137,6 +144,7 @@ def read(
         "shape": shape,
         "mesh": mesh,
         "mask": mask,
+        "ica": ica,
         "patch_size": patch_size,
         "stride": stride,
         "colour": colour or None,
@@ -216,6 +224,8 @@ def _check_options(given: dict[str, Any]) -> None:
             raise ValueError(f"{name} is for patches: give a patch_size, too.")
     if {"shape", "mesh"} <= given.keys():
         raise ValueError("Rows are either images (shape) or on a mesh, not both.")
+    if given.get("ica", "spatial") not in volumes.ICA:
+        raise ValueError(f"ica is {' or '.join(volumes.ICA)}, not {given['ica']!r}.")
     if isinstance(given.get("columns"), str):
         raise TypeError(f"columns is a list of names, not {given['columns']!r}.")
 

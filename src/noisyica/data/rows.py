@@ -11,7 +11,7 @@ import numpy as np
 
 from noisyica.data.files import BadFile, check_size, parsing
 from noisyica.data.held import Held, native
-from noisyica.data.layout import Layout, Lines, numbered_columns
+from noisyica.data.layout import Layout, Lines, Volume, numbered_columns
 
 BLOCK = 2**25
 """How many bytes are looked at in one go: a memory map is never read into memory as a whole."""
@@ -24,6 +24,7 @@ class Data(NamedTuple):
     others: dict[str, np.ndarray]  # by name, arrays with one value per row
     ids: np.ndarray  # (n,), the names of the rows, as text
     layout: Layout  # what the d numbers of a row are
+    places: Volume | None = None  # where the n rows are, if they are the voxels of a volume
 
 
 def make(

@@ -1,4 +1,8 @@
-"""Reading volumes in NIfTI: one file with several of them, or a folder with one per file."""
+"""Reading volumes in NIfTI: one file with several of them, or a folder with one per file.
+
+The volumes of a folder are the rows. One file with several volumes is taken for a series in time:
+its voxels are the rows (spatial ICA), or its time points are (temporal ICA).
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,18 @@ from typing import Any
 import numpy as np
 
 from noisyica.data.files import BadFile, check_size, members, need, parsing
-from noisyica.data.layout import Volume
-from noisyica.data.rows import Data, make
+from noisyica.data.layout import Lines, Volume
+from noisyica.data.rows import BLOCK, Data, make
 
 SUFFIXES = (".nii", ".nii.gz")
+ICA = ("spatial", "temporal")
+"""Whether the rows are the voxels of a series of volumes, or its time points."""
 
 
-def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
-    """Read volumes as rows of the voxels in the mask.
+def read_volumes(path: Path, *, mask: str | Path | None = None, ica: str | None = None) -> Data:
+    """Read volumes as rows of the voxels in the mask, or the voxels of a series as rows.
 
-    Without a mask, the voxels are those that are not the same in all rows.
+    Without a mask, the voxels are those that are not the same in all volumes.
     """
     files = [path]
     if path.is_dir():
@@ -33,11 +39,17 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     images = [_opened(file, keep_open=not path.is_dir()) for file in files]
     if path.is_dir():
         _check_alike(files, images)
+    series = not path.is_dir() and math.prod(images[0].shape[3:]) > 1
+    if ica is not None and not series:
+        raise BadFile(
+            f'{path} is not one file with several volumes: a volume is a row, and ica="{ica}" '
+            "has to be left out."
+        )
     shape, affine = images[0].shape[:3], images[0].affine
     inside = _changing(files, images) if mask is None else _mask(Path(mask), shape, affine)
     if not inside.any():
         raise BadFile(
-            f"{path}: no voxel differs between the rows. "
+            f"{path}: no voxel differs between the volumes. "
             "Give a mask, if they are to be read all the same."
         )
     count = sum(math.prod(image.shape[3:]) for image in images)
@@ -49,7 +61,40 @@ def read_volumes(path: Path, *, mask: str | Path | None = None) -> Data:
     for row, volume in zip(X, _volumes(files, images), strict=True):
         row[:] = volume[inside]
     ids = np.array([file.name for file in files]) if path.is_dir() else None
-    return make(path, X, ids, layout=Volume(inside, np.asarray(affine, float)))
+    places = Volume(inside, np.asarray(affine, float))
+    data = make(path, X, ids, layout=places)
+    return _voxels_as_rows(data, places) if series and ica != "temporal" else data
+
+
+def _voxels_as_rows(data: Data, places: Volume) -> Data:
+    """Turn a series of volumes into one row per voxel, of mean 0 and in units of its noise.
+
+    What a voxel is at rest is no part of a map, and voxels with more noise count for less.
+    """
+    step = max(1, BLOCK // (8 * len(data.X)))
+    for start in range(0, places.size, step):
+        data.X[:, start : start + step] = _in_units_of_noise(data.X[:, start : start + step])
+    ids = np.array([":".join(map(str, voxel)) for voxel in np.argwhere(places.mask)])
+    times = Lines(np.arange(len(data.X)).astype(str))
+    return Data(data.X.T, {}, ids, times, places)
+
+
+def _in_units_of_noise(X: np.ndarray) -> np.ndarray:
+    """Return columns less their mean, over the standard deviation of their noise; NaN stays.
+
+    The latter is that of white noise with the same steps from each time to the next: activity is
+    slow beside noise, and adds little to them. Columns that are constant are 0.
+    """
+    mean = _known_mean(X)
+    noise = np.sqrt(_known_mean(np.square(np.diff(X.astype(float), axis=0))) / 2)
+    varies = noise > np.finfo(np.float32).eps * np.abs(mean)
+    return (X - mean) / np.where(varies, noise, np.inf)
+
+
+def _known_mean(X: np.ndarray) -> np.ndarray:
+    """Return the mean of each column without what is missing; it is 0 where all is."""
+    known = ~np.isnan(X)
+    return np.sum(X, 0, float, where=known) / np.maximum(known.sum(0), 1)
 
 
 def _opened(file: Path, keep_open: bool = False) -> Any:

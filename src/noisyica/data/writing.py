@@ -104,7 +104,7 @@ def write(
     if isinstance(layout, Images):
         return _write_images(values, layout, start, titles)
     if isinstance(layout, Volume):
-        return _write_volumes(values, layout, start)
+        return write_volumes(values, layout, start)
     return _write_mesh(dict(zip(titles, values, strict=True)), layout, start, ending)
 
 
@@ -212,7 +212,7 @@ def _write_images(values: np.ndarray, layout: Images, stem: Path, names: list[st
     return files
 
 
-def _write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]:
+def write_volumes(values: np.ndarray, layout: Volume, stem: Path) -> list[Path]:
     """Write the maps and their mask as NIfTI files."""
     nibabel = need("nibabel", "neuro")
     maps = np.zeros(
