@@ -66,7 +66,7 @@ def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
     >>> from noisyica.eeg import clean, fit_ica, simulate
     >>> raw = simulate(seconds=20, noise=1e-5, random_state=0).raw
     >>> ica = fit_ica(raw, n_components=5, random_state=0)
-    >>> blinks, scores = ica.find_bads_eog(raw, verbose="error")
+    >>> blinks, scores = ica.find_bads_eog(raw, measure="correlation", threshold=0.7)
     >>> cleaned = clean(raw, ica, exclude=blinks)
     """
     _check(ica)

@@ -64,9 +64,9 @@ def fit_ica(
     --------
     >>> from noisyica.eeg import fit_ica, simulate
     >>> raw = simulate(seconds=20, noise=1e-5, random_state=0).raw
-    >>> ica = fit_ica(raw, n_components=5, random_state=0, verbose="error")
-    >>> ica.exclude, scores = ica.find_bads_eog(raw, verbose="error")
-    >>> cleaned = ica.apply(raw.copy(), verbose="error")
+    >>> ica = fit_ica(raw, n_components=5, random_state=0)
+    >>> ica.exclude, scores = ica.find_bads_eog(raw, measure="correlation", threshold=0.7)
+    >>> cleaned = ica.apply(raw.copy())
     >>> ica.noisy_.components_.shape
     (5, 32)
     """

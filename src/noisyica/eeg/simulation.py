@@ -87,7 +87,7 @@ def simulate(
     parts = np.zeros((4, 34, n))
     parts[0, :32] = brain / np.sqrt(60)
     parts[1, :32] = 150e-6 * np.outer(eyes / np.abs(eyes).max(), blinks)
-    parts[2, :32] = 20e-6 * np.outer(neck / np.abs(neck).max(), beats)
+    parts[2, :32] = 40e-6 * np.outer(neck / np.abs(neck).max(), beats)
     parts[3, :32] = noise * np.exp(0.4 * rng.normal(size=(32, 1))) * rng.normal(size=(32, n))
     parts[1, 32], parts[2, 33] = 200e-6 * blinks, 1e-3 * beats
     parts[3, 32:] = [[1e-5], [2e-5]] * rng.normal(size=(2, n))
