@@ -262,19 +262,19 @@ def test_warnings_and_errors(simulated, ica, monkeypatch):
 
 def removed(noise, seed):
     """What MNE's algorithms and ours leave of artefacts, or take besides them, in microvolts."""
-    simulated = simulate(30, noise=noise, random_state=seed)
+    simulated = simulate(40, noise=noise, random_state=seed)
     raw, found = simulated.raw, {}
     for method in ("fastica", "infomax"):
-        ica = mne.preprocessing.ICA(15, method=method, random_state=seed).fit(raw)
+        ica = mne.preprocessing.ICA(10, method=method, random_state=seed).fit(raw)
         out = artefacts(simulated, ica.get_sources(raw).get_data())
         found[method] = left_over(simulated, ica.apply(raw.copy(), exclude=out))
-    ica = fit_ica(raw, estimator=quick(15, random_state=seed, max_iter=600))
+    ica = fit_ica(raw, estimator=quick(random_state=seed))
     out = artefacts(simulated, ica.get_sources(raw).get_data())
-    found["apply"] = left_over(simulated, ica.apply(raw.copy(), exclude=out))
     found["clean"] = left_over(simulated, clean(raw, ica, exclude=out))
     return found
 
 
+@pytest.mark.filterwarnings("ignore:FastICA did not converge")
 def test_artefacts_are_removed_better_where_sensors_are_noisy():
     found = [removed(1e-5, seed) for seed in range(3)]
     for method in ("fastica", "infomax"):
@@ -298,5 +298,11 @@ def test_the_page_runs(tmp_path, monkeypatch):
     assert len(blocks) >= 2
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("matplotlib.pyplot.show", lambda *_, **__: None)
-    exec(compile("\n".join(blocks), "docs/eeg.md", "exec"), {})
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the page's fit is short of rest
+        exec(compile("\n".join(blocks), "docs/eeg.md", "exec"), names)
+    assert len(names["blinks"]) == len(names["beats"]) == 1
+    difference = names["cleaned"].get_data("eeg") - names["raw"].get_data("eeg")
+    assert np.abs(difference).max() > 5e-5
     matplotlib.pyplot.close("all")

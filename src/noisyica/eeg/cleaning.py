@@ -102,7 +102,7 @@ def _check(ica: Any) -> None:
 def _channels(inst: Any, ica: Any) -> np.ndarray:
     """Return the channels that were fitted (d, n), of epochs one after the other."""
     data: np.ndarray = inst.get_data(picks=ica._get_picks(inst))
-    return np.hstack(data) if data.ndim == 3 else data
+    return np.concatenate(list(data), axis=1) if data.ndim == 3 else data
 
 
 def _put(inst: Any, picks: np.ndarray, values: np.ndarray) -> None:

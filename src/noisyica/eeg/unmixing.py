@@ -26,7 +26,8 @@ def axes(A: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """
     p = A.shape[1]
     basis = np.linalg.qr(A, mode="complete")[0]
-    rows, variances = [], []
+    rows: list[np.ndarray] = []
+    variances: list[np.ndarray] = []
     for part in (basis[:, :p], basis[:, p:]):
         values, vectors = np.linalg.eigh(part.T @ covariance @ part)
         rows.append((part @ vectors[:, ::-1]).T)
