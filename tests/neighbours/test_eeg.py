@@ -1,0 +1,308 @@
+"""Noisy ICA of EEG, against MNE's own ICA on simulated recordings whose artefacts are known."""
+
+import doctest
+import re
+import warnings
+from pathlib import Path
+
+import matplotlib
+import mne
+import numpy as np
+import pytest
+
+from noisyica import NoisyICA
+from noisyica.eeg import clean, cleaning, fit_ica, fitting, library, simulate, simulation, sources
+from noisyica.eeg.unmixing import axes, uncorrelated
+
+mne.set_log_level("error")
+matplotlib.use("Agg")
+
+ROOT = Path(__file__).parents[2]
+QUICK = {"n_init": 1, "verbose": False, "random_state": 0, "max_iter": 200, "tol": 0}
+
+
+def quick(p=10, **settings):
+    """An estimator that is quick, but good enough to see artefacts."""
+    return NoisyICA(p, **{**QUICK, **settings})
+
+
+def artefacts(simulated, of_sources):
+    """Which source is the blink's and which the heartbeat's, by correlation with the truth."""
+    courses = [part[np.abs(part).max(1).argmax()] for part in simulated[1:]]
+    found = np.corrcoef(np.vstack([*courses, of_sources]))[:2, 2:]
+    return np.abs(found).argmax(1).tolist()
+
+
+def left_over(simulated, cleaned):
+    """How far cleaned EEG is from EEG without artefacts (noise and all), r.m.s., in microvolts."""
+    return 1e6 * np.sqrt(np.square(cleaned.get_data("eeg") - simulated.clean).mean())
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return simulate(seconds=40, noise=5e-6, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def ica(simulated):
+    return fit_ica(simulated.raw, estimator=quick())
+
+
+# ---- the linear unmixing
+
+
+def test_no_other_uncorrelated_sources_are_closer():
+    """Many rotations and small turns of the sources lower the sum of correlations."""
+    rng = np.random.default_rng(0)
+    A, variance = rng.normal(size=(6, 4)), rng.uniform(0.2, 2, 4)
+    S = (A * variance) @ A.T + np.eye(6)
+    rows, along = axes(A, S)
+    np.testing.assert_allclose(rows @ rows.T, np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(rows[4:] @ A, 0, atol=1e-12)
+    np.testing.assert_allclose(np.diag(rows @ S @ rows.T), along)
+    U = uncorrelated(rows[:4] @ A, along[:4], variance) @ rows[:4]
+    np.testing.assert_allclose(U @ S @ U.T, np.eye(4), atol=1e-10)
+
+    def correlations(U):
+        """Correlation of u_j . x with beta_j: cov(x, beta_j) is a_j c_j."""
+        return np.sum(np.diag(U @ A) * np.sqrt(variance))
+
+    best = correlations(U)
+    for size in (0.01, 0.1, 1.0):
+        for _ in range(50):
+            skew = rng.normal(size=(4, 4))
+            turn, _ = np.linalg.qr(np.eye(4) + size * (skew - skew.T))
+            turn *= np.sign(np.diag(turn))
+            assert correlations(turn @ U) < best
+
+
+def test_without_noise_the_maps_are_the_components():
+    rng = np.random.default_rng(1)
+    A, variance = rng.normal(size=(5, 3)), np.array([0.5, 1.0, 2.0])
+    rows, along = axes(A, (A * variance) @ A.T)
+    U = uncorrelated(rows[:3] @ A, along[:3], variance)
+    np.testing.assert_allclose(rows[:3].T @ np.linalg.inv(U), A * np.sqrt(variance), atol=1e-10)
+
+
+def test_components_that_are_nothing_do_no_harm():
+    A = np.random.default_rng(2).normal(size=(5, 3))
+    A[:, 1] = 0
+    rows, along = axes(A, A @ A.T + np.eye(5))
+    assert np.isfinite(uncorrelated(rows[:3] @ A, along[:3], np.array([1.0, 0.0, 1.0]))).all()
+
+
+# ---- an ICA object of MNE
+
+
+def test_it_is_an_ica_of_mne(simulated, ica):
+    assert type(ica) is mne.preprocessing.ICA
+    assert ica.ch_names == simulated.raw.ch_names[:32]
+    assert (ica.n_components_, ica.n_samples_, ica.current_fit) == (10, 4000, "raw")
+    assert "noisyica" in repr(ica)
+    S = ica.get_sources(simulated.raw).get_data()
+    np.testing.assert_allclose(np.cov(S), np.eye(10), atol=1e-8)
+    left = ica.apply(simulated.raw.copy()).get_data()
+    np.testing.assert_allclose(left, simulated.raw.get_data(), atol=1e-12)  # nothing excluded
+
+
+def test_maps_and_sources_are_those_of_the_noisy_model(simulated, ica):
+    maps, A = ica.get_components(), ica.noisy_.mixing_
+    sd = np.sqrt(np.broadcast_to(ica.noisy_.noise_variance_, 32))[:, None]
+    strong = ica.noisy_.explained_variance_ratio_ > 0.02
+    assert strong.sum() >= 3
+    cosine = (
+        np.sum(maps * A / sd, 0) / np.linalg.norm(maps, axis=0) / np.linalg.norm(A / sd, axis=0)
+    )
+    assert (cosine[strong] > 0.9).all()
+    linear, own = (
+        f.get_data() for f in (ica.get_sources(simulated.raw), sources(simulated.raw, ica))
+    )
+    for j in np.flatnonzero(strong):
+        assert np.corrcoef(linear[j], own[j])[0, 1] > 0.8  # posterior means shrink to zero
+    data = simulated.raw.get_data("eeg")
+    expected = ica.noisy_.transform(data.T / data.std())  # one channel type: one scale
+    differ = np.abs(own.T - expected) > 1e-4  # rounding can turn a draw
+    assert differ.mean() < 1e-3
+
+
+def test_clean_takes_the_posterior_mean_out(simulated, ica):
+    out = [0, 2]
+    data = simulated.raw.get_data("eeg")
+    beta = ica.noisy_.transform(data.T / data.std())
+    expected = data - data.std() * (beta[:, out] @ ica.noisy_.components_[out]).T
+    before = simulated.raw.get_data()
+    cleaned = clean(simulated.raw, ica, exclude=out)
+    np.testing.assert_allclose(cleaned.get_data("eeg"), expected, atol=1e-11)
+    np.testing.assert_array_equal(simulated.raw.get_data(), before)
+    np.testing.assert_array_equal(cleaned.get_data(["EOG", "ECG"]), before[32:])
+
+
+def test_saved_and_read_it_does_the_same(simulated, ica, tmp_path):
+    raw = simulated.raw
+    ica = ica.copy()
+    ica.exclude = [0, 3]
+    ica.save(tmp_path / "recording-ica.fif")
+    ica.noisy_.save(tmp_path / "recording.npz")
+    read = mne.preprocessing.read_ica(tmp_path / "recording-ica.fif")
+    ours, theirs = (one.get_sources(raw).get_data() for one in (ica, read))
+    np.testing.assert_allclose(theirs, ours, atol=1e-6)
+    ours, theirs = (one.apply(raw.copy()).get_data() for one in (ica, read))
+    np.testing.assert_allclose(theirs, ours, atol=1e-12)
+    with pytest.raises(ValueError, match="NoisyICA.load"):
+        clean(raw, read)
+    read.noisy_ = NoisyICA.load(tmp_path / "recording.npz")
+    np.testing.assert_allclose(clean(raw, read).get_data(), clean(raw, ica).get_data(), atol=1e-12)
+
+
+def test_mne_finds_the_artefacts(simulated, ica):
+    blink, heart = artefacts(simulated, ica.get_sources(simulated.raw).get_data())
+    assert blink != heart
+    # of ten scores none can be three standard deviations above the mean, MNE's default
+    by_correlation = {"measure": "correlation", "threshold": 0.6}
+    assert ica.find_bads_eog(simulated.raw, **by_correlation)[0] == [blink]
+    ecg = ica.find_bads_ecg(simulated.raw, method="correlation", **by_correlation)[0]
+    assert ecg == [heart]
+
+
+def test_mne_draws_it(simulated, ica):
+    figure = ica.plot_components(show=False)
+    figure = figure[0] if isinstance(figure, list) else figure
+    assert len(figure.axes) >= 10
+    matplotlib.pyplot.close("all")
+    ica.plot_overlay(simulated.raw, exclude=[0], show=False)
+    matplotlib.pyplot.close("all")
+
+
+# ---- what MNE's users have
+
+
+def test_epochs(simulated, ica):
+    epochs = mne.make_fixed_length_epochs(simulated.raw, duration=1.0, preload=True)
+    fitted = fit_ica(epochs, estimator=quick(max_iter=50))
+    assert (fitted.current_fit, fitted.n_samples_) == ("epochs", 4000)
+    cleaned = clean(epochs, ica, exclude=[0])
+    whole = clean(simulated.raw, ica, exclude=[0]).get_data()
+    np.testing.assert_allclose(np.hstack(cleaned.get_data()), whole, atol=1e-11)
+    assert sources(epochs, ica).get_data().shape == (40, 10, 100)
+    evoked = epochs.average(picks="all")
+    beta = sources(evoked, ica).data
+    assert beta.shape == (10, 100)
+    taken = clean(evoked, ica, exclude=[0]).data - evoked.data
+    assert np.linalg.matrix_rank(taken[:32], tol=1e-9 * np.abs(taken).max()) == 1
+
+
+def test_bad_channels_annotations_and_decimation(simulated):
+    raw = simulated.raw.copy()
+    raw.info["bads"] = ["T7"]
+    raw.set_annotations(mne.Annotations([10.0], [5.0], ["bad_jump"]))
+    raw._data[:, 1000:1500] = 1.0  # a volt, which is left out
+    ica = fit_ica(raw, estimator=quick(max_iter=50), decim=2)
+    assert "T7" not in ica.ch_names
+    assert ica.noisy_.components_.shape == (10, 31)
+    assert ica.n_samples_ == 1750
+    assert np.abs(ica.noisy_.mean_).max() < 1
+
+
+@pytest.mark.parametrize("lost", ["reference", "projector", "interpolated"])
+def test_data_of_less_than_full_rank(lost):
+    simulated = simulate(40, noise=1e-5, average_reference=lost == "reference", random_state=1)
+    raw = simulated.raw
+    if lost == "projector":
+        raw = raw.copy().set_eeg_reference(projection=True).apply_proj()
+    elif lost == "interpolated":
+        raw = raw.copy()
+        raw.info["bads"] = ["Cz"]
+        raw.interpolate_bads(origin=(0, 0, 0))
+    ica = fit_ica(raw, estimator=quick())
+    noise = np.sqrt(ica.noisy_.noise_variance_) * raw.get_data("eeg").std()
+    assert 7e-6 < np.median(noise) < 14e-6  # the sensors' median is 1e-5, brain that is left above
+    for cleaned in (ica.apply(raw.copy(), exclude=[0]), clean(raw, ica, exclude=[0])):
+        values = np.linalg.eigvalsh(np.cov(cleaned.get_data("eeg")))
+        assert values[0] < 1e-9 * values[-1]  # the rank is as before
+    with pytest.raises(ValueError, match="data have rank 31 .* take at most 31"):
+        fit_ica(raw, n_components=32)
+
+
+def test_noise_covariance(simulated):
+    """Whitened by the sensors' own noise, which they know, all have the same noise."""
+    raw = simulated.raw
+    quiet = simulate(40, noise=1e-12, random_state=0).raw
+    noise = raw.get_data("eeg") - quiet.get_data("eeg")
+    names = raw.ch_names[:32]
+    cov = mne.Covariance(np.cov(noise), names, bads=[], projs=[], nfree=4000)
+    with_cov = fit_ica(raw, estimator=quick(noise="isotropic"), noise_cov=cov)
+    assert with_cov.noise_cov is cov
+    assert 1 < with_cov.noisy_.noise_variance_ < 1.7  # noise, and the brain that is left
+    assert np.ptp(np.log(np.diag(cov.data))) > 1
+    left = with_cov.apply(raw.copy()).get_data()
+    np.testing.assert_allclose(left, raw.get_data(), atol=1e-12)
+    blink = artefacts(simulated, with_cov.get_sources(raw).get_data())[0]
+    assert left_over(simulated, clean(raw, with_cov, [blink])) < 0.7 * left_over(simulated, raw)
+
+
+def test_warnings_and_errors(simulated, ica, monkeypatch):
+    raw = simulated.raw.copy().crop(0, 5)
+    with raw.info._unlock():
+        raw.info["highpass"] = 0.0
+    with pytest.warns(RuntimeWarning, match="high-pass filtered"):
+        fit_ica(raw, estimator=quick(3, max_iter=5), verbose="warning")
+    raw = simulated.raw.copy()
+    raw._data[3, 5] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        fit_ica(raw, n_components=5)
+    with pytest.raises(ValueError, match="there are 10 components"):
+        clean(simulated.raw, ica, exclude=[10])
+    monkeypatch.setitem(__import__("sys").modules, "mne", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'noisyica[mne]'")):
+        library.mne()
+
+
+# ---- artefacts removed
+
+
+def removed(noise, seed):
+    """What MNE's algorithms and ours leave of artefacts, or take besides them, in microvolts."""
+    simulated = simulate(40, noise=noise, random_state=seed)
+    raw, found = simulated.raw, {}
+    for method in ("fastica", "infomax"):
+        ica = mne.preprocessing.ICA(10, method=method, random_state=seed).fit(raw)
+        out = artefacts(simulated, ica.get_sources(raw).get_data())
+        found[method] = left_over(simulated, ica.apply(raw.copy(), exclude=out))
+    ica = fit_ica(raw, estimator=quick(random_state=seed))
+    out = artefacts(simulated, ica.get_sources(raw).get_data())
+    found["clean"] = left_over(simulated, clean(raw, ica, exclude=out))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:FastICA did not converge")
+def test_artefacts_are_removed_better_where_sensors_are_noisy():
+    found = [removed(1e-5, seed) for seed in range(3)]
+    for method in ("fastica", "infomax"):
+        gain = np.array([one[method] - one["clean"] for one in found])
+        assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
+
+
+# ---- the page and the examples
+
+
+@pytest.mark.parametrize("module", [cleaning, fitting, simulation])
+def test_docstring_examples(module):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # short fits
+        assert doctest.testmod(module).failed == 0
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "eeg.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 2
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda *_, **__: None)
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the page's fit is short of rest
+        exec(compile("\n".join(blocks), "docs/eeg.md", "exec"), names)
+    assert len(names["blinks"]) == len(names["beats"]) == 1
+    difference = names["cleaned"].get_data("eeg") - names["raw"].get_data("eeg")
+    assert np.abs(difference).max() > 5e-5
+    matplotlib.pyplot.close("all")
