@@ -221,6 +221,13 @@ def test_the_best_of_several_runs_goes_on_to_all_rows(fits, tmp_path):
     np.testing.assert_array_equal(resumed.stability_, whole.stability_)
 
 
+def test_rows_without_numbers_of_their_own_are_refused(monkeypatch):
+    monkeypatch.setattr(holding, "MOST_ROWS", 99)
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    with pytest.raises(ValueError, match="X has 100 rows, and at most 99 can be learnt from."):
+        NoisyICA(1).fit(X)
+
+
 def test_grow_is_checked():
     with pytest.raises(ValueError, match="grow must be 'auto' or False; got True"):
         NoisyICA(2, grow=True).fit(np.random.default_rng(0).normal(size=(50, 4)))

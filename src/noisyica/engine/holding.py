@@ -18,7 +18,7 @@ from noisyica.engine.settings import Settings
 from noisyica.engine.state import Constants, Plan, Schedule
 from noisyica.engine.streamed import Streamed
 from noisyica.engine.sweepers import InMemory, Sweeper
-from noisyica.rows.block import count_blocks, device_blocks
+from noisyica.rows.block import MOST_ROWS, count_blocks, device_blocks
 from noisyica.rows.source import Rows
 
 Array = jax.Array
@@ -46,6 +46,8 @@ def hold(
     settings: Settings, plan: Plan, rows: Rows, missing: bool, p: int, sample: Any, key: Array
 ) -> Holding:
     """Put the rows where they are swept, those first that take part first."""
+    if rows.n > MOST_ROWS:
+        raise ValueError(f"X has {rows.n:,} rows, and at most {MOST_ROWS:,} can be learnt from.")
     count, size = count_blocks(rows.n)
     early = _early_sizes(settings, plan, rows, count, size, p, sample)
     client = rows.X.client if isinstance(rows.X, Blocks) and rows.all_count else None

@@ -22,6 +22,9 @@ ROWS_ON_CPU = 16_384
 ROWS_ON_GPU = 524_288
 """The number of rows per block on a GPU, which needs many rows to be busy."""
 
+MOST_ROWS = 2**32 - ROWS_ON_GPU
+"""How many rows have random numbers of their own: the number of a row has 32 bits."""
+
 
 class Block(NamedTuple):
     """A block of rows, transposed, with the rows' weights and the weighted sums of its columns."""
