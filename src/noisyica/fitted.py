@@ -175,7 +175,8 @@ class Fitted(TransformerMixin):  # type: ignore[misc]
             it is exact; a posterior mean may be an average over draws
             (:meth:`noisyica.Model.posterior_mean`).
         out : array (n, p), optional
-            Where the coefficients are written, and what is returned; it may be a memory map.
+            Where the coefficients are written, and what is returned (as a table, after
+            ``set_output``); it may be a memory map.
 
         Examples
         --------

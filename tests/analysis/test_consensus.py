@@ -1,5 +1,7 @@
 """Components of bootstraps: drawn, matched, averaged, and how stable they are."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -34,6 +36,26 @@ def test_bootstraps_are_fits_to_rows_that_were_drawn(X, found):
         np.testing.assert_array_equal(np.abs(ica.components_[order]), np.abs(components))
     np.testing.assert_array_equal(found.components, found.bootstraps.mean(0))
     np.testing.assert_array_equal(found.components_std, found.bootstraps.std(0, ddof=1))
+
+
+def test_the_estimator_is_as_the_user_made_it(found):
+    assert found.estimator.callback is None
+    assert pickle.loads(pickle.dumps(found.estimator)).n_iter_ == found.estimator.n_iter_
+
+
+def test_groups_without_labels_are_refused(X):
+    for nothing in (None, np.nan):
+        groups = np.array([nothing] * 5 + [0.0] * 95 + [1.0] * 100, object)
+        with pytest.raises(ValueError, match="groups has no label for 5 rows"):
+            consensus(X, ESTIMATOR, groups=groups)
+
+
+def test_an_error_of_a_bootstrap_says_so(X):
+    X = X.copy()
+    X[5:, 3] = np.nan  # observed in the first of twenty groups only
+    with pytest.raises(ValueError, match="Nothing is observed") as raised:
+        consensus(X, ESTIMATOR, n_bootstraps=10, groups=np.arange(200) // 10, random_state=0)
+    assert "the rows of bootstrap" in raised.value.__notes__[0]
 
 
 def test_components_are_in_the_order_and_with_the_signs_of_all_rows(X, found):

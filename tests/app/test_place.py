@@ -69,6 +69,14 @@ def test_any_name_of_a_folder(data, monkeypatch, name):
     assert content(name) == made
 
 
+def test_maps_of_the_user_are_not_those_of_a_run(data):
+    assert call("fit", "rows.npy", *SETTINGS, "-o", "run").exit_code == 0
+    (data / "run" / "maps-mine.nii.gz").write_bytes(b"mine")
+    result = call("fit", "rows.npy", *SETTINGS, "-o", "run", "--overwrite")
+    assert result.exit_code == 1
+    assert (data / "run" / "maps-mine.nii.gz").read_bytes() == b"mine"
+
+
 def test_a_link_to_nothing(data):
     os.symlink("nowhere", "link")
     result = call("fit", "rows.npy", *SETTINGS, "-o", "link")

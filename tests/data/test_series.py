@@ -67,6 +67,14 @@ def test_white_noise_has_variance_one(tmp_path):
     assert X.var() == pytest.approx(1, abs=4 * np.sqrt(3 / X.size) + 3 / 200)
 
 
+def test_voxels_that_are_never_known_twice_in_a_row_are_kept(tmp_path):
+    values = np.random.default_rng(1).normal(50, 3, size=(4, 4, 4, 60))
+    values[0, 0, 0, ::2] = np.nan
+    nibabel.Nifti1Image(values, AFFINE).to_filename(tmp_path / "x.nii")
+    known = read(tmp_path / "x.nii").X[0, 1::2]
+    np.testing.assert_allclose([known.mean(), known.std()], [0, 1], atol=1e-6)
+
+
 def test_volumes_are_rows_if_asked_for(series):
     folder, values, inside = series
     data = read(folder / "bold.nii.gz", mask=folder / "mask.nii", ica="temporal")

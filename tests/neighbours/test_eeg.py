@@ -9,6 +9,7 @@ import matplotlib
 import mne
 import numpy as np
 import pytest
+import sklearn
 
 from noisyica import NoisyICA
 from noisyica.eeg import clean, cleaning, fit_ica, fitting, library, simulate, simulation, sources
@@ -46,6 +47,24 @@ def simulated():
 @pytest.fixture(scope="module")
 def ica(simulated):
     return fit_ica(simulated.raw, estimator=quick())
+
+
+def test_each_ica_has_a_model_of_its_own(simulated):
+    estimator = quick(5, max_iter=30)
+    first = fit_ica(simulated.raw, estimator=estimator)
+    cleaned = clean(simulated.raw, first, exclude=[0]).get_data("eeg")
+    second = fit_ica(simulated.raw.copy().crop(0, 10), estimator=estimator)
+    assert first.noisy_ is not second.noisy_
+    assert not hasattr(estimator, "components_")
+    with sklearn.config_context(transform_output="pandas"):
+        again = clean(simulated.raw, first, exclude=[0]).get_data("eeg")
+    np.testing.assert_array_equal(again, cleaned)
+
+
+@pytest.mark.parametrize("wrong", [None, 0.99, True])
+def test_what_mne_takes_for_n_components_is_explained(simulated, wrong):
+    with pytest.raises(ValueError, match="'auto' or an integer"):
+        fit_ica(simulated.raw, wrong)
 
 
 # ---- the linear unmixing

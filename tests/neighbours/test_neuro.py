@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import noisyica.neuro.canica
 from noisyica.neuro import NoisyCanICA
-from noisyica.neuro.reduction import in_units_of_noise, reduced
+from noisyica.neuro.reduction import columns_of_each, in_units_of_noise, reduced
 from tests.neighbours.brains import AFFINE, MAPS, SHAPE, TIMES, brains, inside, pairs
 
 PAGE = Path(__file__).parents[2] / "docs" / "neuro.md"
@@ -264,8 +264,27 @@ def test_confounds_are_regressed_out():
     fitted = noisy(data).fit([image], confounds=[drift[:, None]])
     assert pairs(data.maps, fitted.components_)[0].mean() > 0.85
     assert np.abs(fitted.transform(image, confounds=[drift[:, None]])[0].T @ drift).max() < 1
+    again = noisy(data).fit_transform([image], confounds=[drift[:, None]])
+    np.testing.assert_array_equal(again[0], fitted.transform(image, [drift[:, None]])[0])
     with pytest.raises(ValueError, match="2 confounds for 1 images"):
         fitted.fit(image, confounds=[drift, drift])
+    np.testing.assert_array_equal(again[0], fitted.transform(image, [drift[:, None]])[0])
+
+
+def test_voxels_are_constant_if_only_rounding_changes_them():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(40, 100))
+    Y[:, :50] = 1e-13 * rng.normal(size=40)[:, None]  # what regression leaves of a constant
+    scaled = in_units_of_noise(Y.astype(np.float32), 2, True, "Y")
+    np.testing.assert_array_equal(scaled[:, :50], 0)
+    assert (scaled[:, 50:].std(0) > 0.5).all()
+
+
+def test_no_column_is_left_out_where_there_are_few():
+    assert columns_of_each("auto", 4, [400, 50]) == 400
+    assert columns_of_each("auto", 4, [400, 150]) == 250
+    assert columns_of_each("auto", 200, [400, 150]) == 400
+    assert columns_of_each(7, 4, [400, 150]) == 7
 
 
 # ---- what cannot be
@@ -287,6 +306,7 @@ def outside(data):
 WRONG = {
     "one volume": (lambda d: (d.images[0].slicer[..., 0], {}), "Image 0 has shape (14, 16, 10), "),
     "nothing": (lambda d: ([], {}), "There are no images"),
+    "a pattern": (lambda d: ("sub-*_bold.nii.gz", {}), r"sub-\*_bold.nii.gz is a pattern"),
     "two grids": (lambda d: ([d.images[0], other_grid(d)], {}), "Image 1 has another affine"),
     "two shapes": (
         lambda d: ([d.images[0], d.images[0].slicer[1:]], {}),
@@ -332,7 +352,6 @@ def test_new_subjects_must_be_on_the_grid_of_the_mask(group):
 # ---- what is written about it
 
 
-@pytest.mark.slow
 def test_examples_run(tmp_path, monkeypatch):
     """Those of the docstring and of the page, which the main environment leaves out."""
     source = noisyica.neuro.canica.NoisyCanICA.__doc__.replace("  # doctest: +SKIP", "")

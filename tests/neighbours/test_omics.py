@@ -213,6 +213,7 @@ def bad_covariates():
     return [
         ({}, "dose", KeyError, "obs has no column 'dose': it has batch, age, lane"),
         (nan, "age", ValueError, "'age' of obs is missing in 1 cells"),
+        ({"age": [np.inf, *range(CELLS - 1)]}, "age", ValueError, "'age' of obs is infinite"),
         (twin, ["age", "twin"], ValueError, r"covariates \(age, twin\) cannot be told apart"),
         ({"one": "b1"}, "one", ValueError, r"covariates \(one\) cannot be told apart"),
     ]
@@ -327,6 +328,9 @@ def test_consensus_of_cells_is_written_beside_the_fit(fitted):
     )
     with pytest.raises(KeyError, match="obs has no column 'donor'"):
         omics.consensus(adata, 4, groups="donor")
+    omics.fit(adata, P, **HOW)  # of which there is no consensus yet
+    assert "noisyica_consensus" not in adata.uns
+    assert "noisyica_consensus_components" not in adata.varm
 
 
 # ---- recovery

@@ -145,6 +145,11 @@ def test_arviz_has_the_likelihood_of_rows_and_the_names(dof):
     assert list(beta.coords["row"].to_numpy()) == list(x.coords["row"].to_numpy()) == list(X.index)
     assert list(beta.coords["component"].to_numpy()) == ["component0", "component1"]
     assert list(x.coords["column"].to_numpy()) == ["a", "b", "c"]
+    levels = X.set_axis(pandas.MultiIndex.from_product([["s"], X.index]), axis=0)
+    pairs = posterior.to_arviz(model, levels)["observed_data"]["x"].coords["row"].to_numpy()
+    assert pairs[0] == "('s', 'r0')"
+    listed = posterior.to_arviz(model, X.to_numpy().tolist())["observed_data"]["x"]
+    np.testing.assert_array_equal(listed, x)
     known = data["constant_data"]
     np.testing.assert_array_equal(known["mixing"], A)
     np.testing.assert_array_equal(known["noise_variance"], noise)

@@ -27,7 +27,7 @@ from tests.data_files import put
 N, D = 700, 5
 KINDS = (
     *("memmap", "memmap in columns", "hdf5", "hdf5 in chunks", "zarr", "zarr in chunks"),
-    *("parquet", "dataset", "dask", "dask in columns", "xarray", "sparse", "own"),
+    *("parquet", "dataset", "dask", "dask in columns", "dask sparse", "xarray", "sparse", "own"),
 )
 
 
@@ -64,6 +64,8 @@ def elsewhere(kind, X, path):
         if kind == "parquet":
             return pyarrow.parquet.ParquetFile(path / "X.parquet")
         return pyarrow.dataset.dataset(path / "X.parquet")
+    if kind == "dask sparse":
+        return dask.array.from_array(X, (97, -1)).map_blocks(scipy.sparse.csr_array)
     if kind.startswith("dask"):
         return dask.array.from_array(X, (97, 2 if kind.endswith("columns") else X.shape[1]))
     if kind == "xarray":

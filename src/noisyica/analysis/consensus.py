@@ -122,13 +122,18 @@ def consensus(
     with Reporter("noisyica consensus", (n_bootstraps + 1) * steps, bool(verbose)) as reporter:
         tell = functools.partial(report, reporter, 0, "all rows")
         if not estimator.__sklearn_is_fitted__():
-            estimator = refit(estimator, X, int(seeds[0]), True, tell)
+            of_user = {"callback": estimator.callback, "verbose": estimator.verbose}
+            estimator = refit(estimator, X, int(seeds[0]), True, tell).set_params(**of_user)
         p = len(estimator.components_)
         drawn = clone(estimator).set_params(n_components=p)
         for i, (count, seed) in enumerate(zip(counts, seeds[1:], strict=True)):
             note = f"bootstrap {i + 1} of {n_bootstraps}"
             tell = functools.partial(report, reporter, (i + 1) * steps, note)
-            found.append(refit(drawn, X, int(seed), False, tell, count).mixing_)
+            try:
+                found.append(refit(drawn, X, int(seed), False, tell, count).mixing_)
+            except ValueError as error:
+                error.add_note(f"This is of the rows of {note}, and not of all of X.")
+                raise
     aligned = _matched(np.asarray(estimator.mixing_), found)
     stability, quality = _indices(aligned)
     return Consensus(
@@ -148,6 +153,9 @@ def _drawn(groups: Any, n: int, count: int, rng: np.random.RandomState) -> np.nd
         raise ValueError(
             f"groups must be {n} labels, one for each row of X; got shape {labels.shape}."
         )
+    missing = [label is None or label != label for label in labels.tolist()]
+    if any(missing):
+        raise ValueError(f"groups has no label for {sum(missing)} rows: leave these out.")
     kinds, group = np.unique(labels, return_inverse=True)
     if len(kinds) < 2:
         raise ValueError("groups has one kind of label only: at least two groups can be drawn.")

@@ -40,7 +40,8 @@ OWN_FILES = (
     CHECKPOINT,
     COMPONENTS,
     f"{COEFFICIENTS}.*",
-    MAPS.replace(".", "*.", 1),  # and the mask of the maps
+    MAPS,
+    MAPS.replace(".", "-mask.", 1),
     f".*{storage.TEMPORARY}",
     REPLACED,
     LOCK,

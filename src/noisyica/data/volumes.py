@@ -86,7 +86,10 @@ def _in_units_of_noise(X: np.ndarray) -> np.ndarray:
     slow beside noise, and adds little to them. Columns that are constant are 0.
     """
     mean = _known_mean(X)
-    noise = np.sqrt(_known_mean(np.square(np.diff(X.astype(float), axis=0))) / 2)
+    steps = np.diff(X.astype(float), axis=0)
+    noise = np.sqrt(_known_mean(np.square(steps)) / 2)
+    # of voxels that are never known twice in a row, their own spread takes its place
+    noise = np.where(np.isnan(steps).all(0), np.sqrt(_known_mean(np.square(X - mean))), noise)
     varies = noise > np.finfo(np.float32).eps * np.abs(mean)
     return (X - mean) / np.where(varies, noise, np.inf)
 

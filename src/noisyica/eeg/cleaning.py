@@ -37,7 +37,7 @@ def sources(inst: Any, ica: Any) -> Any:
     """
     _check(ica)
     found = ica.get_sources(inst)
-    values = ica.noisy_.transform(rows_of(ica, _channels(inst, ica))).T
+    values = np.asarray(ica.noisy_.transform(rows_of(ica, _channels(inst, ica)))).T
     _put(found, np.arange(len(values)), values)
     return found
 
@@ -79,7 +79,7 @@ def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
     if out[0] < 0 or out[-1] >= ica.n_components_:
         raise ValueError(f"exclude={out}, but there are {ica.n_components_} components, from 0.")
     data = _channels(inst, ica)
-    beta = ica.noisy_.transform(rows_of(ica, data))
+    beta = np.asarray(ica.noisy_.transform(rows_of(ica, data)))
     scale = np.sqrt(np.broadcast_to(ica.noisy_.noise_variance_, len(data)))
     part = (ica.noisy_.mixing_[:, out] / scale[:, None]) @ beta[:, out].T
     if ica.noise_cov is None:

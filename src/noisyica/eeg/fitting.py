@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import numbers
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from noisyica import NoisyICA
 from noisyica.arguments import RandomState
@@ -44,8 +46,8 @@ def fit_ica(
     prior : str, Prior or Law, default="bg"
         The law of the components' time courses, as in :class:`noisyica.NoisyICA`.
     estimator : NoisyICA, optional
-        An estimator with settings of your own, which is fitted; ``n_components``, ``prior`` and
-        ``random_state`` are then not used.
+        An estimator with settings of your own, a copy of which is fitted; ``n_components``,
+        ``prior`` and ``random_state`` are then not used.
     noise_cov : mne.Covariance, optional
         The noise covariance to whiten by. What it gets wrong of single channels is learnt still.
     random_state : int, RandomState or None, default=None
@@ -75,7 +77,13 @@ def fit_ica(
         # neighbouring samples are alike: halves of them would not say how reliable components are
         settings: Any = {"n_init": 1, "random_state": random_state, "verbose": False}
         estimator = NoisyICA(n_components, prior=prior, **settings)
+    estimator = clone(estimator)  # each ICA object has a model of its own
     asked = estimator.n_components
+    if asked != "auto" and (isinstance(asked, bool) or not isinstance(asked, numbers.Integral)):
+        raise ValueError(
+            f"n_components must be 'auto' or an integer; got {asked!r}. Take 'auto' for MNE's None "
+            "or share of the variance."
+        )
     ica = mne.preprocessing.ICA(None if asked == "auto" else asked, noise_cov=noise_cov)
     ica.noisy_, ica.method, ica.fit_params = estimator, "noisyica", {}
     ica._fit = functools.partial(_learn, ica)  # which MNE's fit calls with the data that it picked

@@ -151,10 +151,10 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check()
         images = of_images.opened(imgs)
         seed = seed_of(self.random_state)
-        self.masker_ = of_images.fitted_masker(self.mask, images, self._of_masker())
-        self.mask_img_ = self.masker_.mask_img_
-        k = columns_of_each(self.n_reduced, self.n_components, len(images))
-        parts = [reduced(Y, k) for Y in self._voxels(images, confounds)]
+        masker = of_images.fitted_masker(self.mask, images, self._of_masker())
+        times = [image.shape[3] for image in images]
+        k = columns_of_each(self.n_reduced, self.n_components, times)
+        parts = [reduced(Y, k) for Y in self._voxels(masker, images, confounds)]
         X = np.concatenate([part.columns for part in parts], axis=1)
         settings = {"noise": "isotropic"} | (self.ica_settings or {})
         ica = NoisyICA(
@@ -164,16 +164,23 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             verbose=self.verbose,
             **settings,
         ).fit(X)
-        self.components_ = _facing_up(ica, ica.transform(X).T)
-        self.ica_ = ica
+        self.components_ = _facing_up(ica, np.asarray(ica.transform(X)).T)
+        self.ica_, self.masker_, self.mask_img_ = ica, masker, masker.mask_img_
         ends = np.cumsum([part.columns.shape[1] for part in parts])
         blocks = np.split(ica.mixing_, ends[:-1])
         self.time_courses_ = [part.basis @ block for part, block in zip(parts, blocks, strict=True)]
-        self.components_img_ = self.masker_.inverse_transform(self.components_)
+        self.components_img_ = masker.inverse_transform(self.components_)
         self.__dict__.pop("probability_on_", None)
         if (ica.sample(1000, random_state=0)[1] == 0).any():
             self.probability_on_ = _probability_on(ica, X, seed)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None, confounds: Any = None) -> list[np.ndarray]:
+        """Learn the maps, and return the time courses of the same images.
+
+        The arguments are those of :meth:`fit`; the time courses are those of :meth:`transform`.
+        """
+        return self.fit(X, confounds=confounds).transform(X, confounds=confounds)
 
     def _check(self) -> None:
         """Raise an error where settings cannot be, before images are read."""
@@ -197,10 +204,10 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         standardize = None if self.standardize == "noise" else self.standardize
         return {name: getattr(self, name) for name in names} | {"standardize": standardize}
 
-    def _voxels(self, images: list[Any], confounds: Any) -> Iterator[np.ndarray]:
+    def _voxels(self, masker: Any, images: list[Any], confounds: Any) -> Iterator[np.ndarray]:
         """Yield the voxels of each image over their noise, (time points, voxels)."""
         each = self.standardize == "noise"
-        for number, Y in enumerate(of_images.masked(self.masker_, images, confounds)):
+        for number, Y in enumerate(of_images.masked(masker, images, confounds)):
             yield in_units_of_noise(Y, self.n_components, each, f"Image {number}")
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -242,12 +249,13 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         imgs, confounds
-            As those of :meth:`fit`; there may be any number of volumes.
+            As those of :meth:`fit`; there may be more volumes or fewer, down to two more than maps.
         """
         check_is_fitted(self)
         images = of_images.opened(imgs)
         return [
-            regression.time_courses(Y, self.components_) for Y in self._voxels(images, confounds)
+            regression.time_courses(Y, self.components_)
+            for Y in self._voxels(self.masker_, images, confounds)
         ]
 
     def dual_regression(self, imgs: Any, confounds: Any = None) -> list[DualRegression]:
@@ -256,11 +264,11 @@ class NoisyCanICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         imgs, confounds
-            As those of :meth:`fit`; there may be any number of volumes.
+            As those of :meth:`fit`; there may be more volumes or fewer, down to two more than maps.
         """
         check_is_fitted(self)
         found = []
-        for Y in self._voxels(of_images.opened(imgs), confounds):
+        for Y in self._voxels(self.masker_, of_images.opened(imgs), confounds):
             courses = regression.time_courses(Y, self.components_)
             maps = regression.maps_of_subject(Y, courses)
             found.append(DualRegression(courses, maps, self.masker_.inverse_transform(maps)))
@@ -296,11 +304,13 @@ def _facing_up(ica: NoisyICA, maps: np.ndarray) -> np.ndarray:
 
 def _probability_on(ica: NoisyICA, X: np.ndarray, seed: int) -> np.ndarray:
     """Return the probability that each coefficient is not zero, (p, n), by draws."""
-    options: dict[str, Any] = {"n_draws": DRAWS, "n_chains": CHAINS, "random_state": seed}
+    options: dict[str, Any] = {"n_draws": DRAWS, "n_chains": CHAINS, "verbose": False}
+    firsts = range(0, len(X), VOXELS)
+    seeds = map(int, np.random.SeedSequence(seed).generate_state(len(firsts)))
     model = ica.model_
     return np.concatenate(
         [
-            model.posterior(X[first : first + VOXELS], **options, verbose=False).probability_on()
-            for first in range(0, len(X), VOXELS)
+            model.posterior(X[first : first + VOXELS], random_state=own, **options).probability_on()
+            for first, own in zip(firsts, seeds, strict=True)
         ]
     ).T

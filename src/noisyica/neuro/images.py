@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,18 @@ def opened(imgs: Any) -> list[Any]:
     from nilearn.image import load_img
 
     one = isinstance(imgs, (str, os.PathLike)) or hasattr(imgs, "affine")
-    images = [load_img(img) for img in ([imgs] if one else list(imgs))]
+    listed = [imgs] if one else list(imgs)
+    for img in listed:  # nilearn would put all files of a pattern together as one subject
+        if (
+            isinstance(img, (str, os.PathLike))
+            and glob.has_magic(str(img))
+            and not Path(img).exists()
+        ):
+            raise ValueError(
+                f"{img} is a pattern, not a file: give one file of each subject, in a list, as "
+                f"sorted(glob.glob({str(img)!r})) does."
+            )
+    images = [load_img(img) for img in listed]
     if not images:
         raise ValueError("There are no images: give one of each subject, in a list.")
     for number, image in enumerate(images):
@@ -90,7 +103,7 @@ def masked(masker: Any, images: Sequence[Any], confounds: Any) -> Iterator[np.nd
         listed = [confound] if _several(masker) and confound is not None else confound
         Y = np.asarray(masker.transform(image, confounds=listed))
         Y = (Y - Y.mean(0, dtype=float)).astype(np.float32)
-        if not Y.any():
+        if not np.square(Y, dtype=float).sum() > 0:
             raise ValueError(
                 f"Image {number} does not change in time in any voxel of the mask: does the mask "
                 "overlap with it?"

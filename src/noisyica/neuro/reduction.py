@@ -10,6 +10,7 @@ the signal have more of it than one. Therefore as many are kept as there is room
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,8 @@ def in_units_of_noise(Y: np.ndarray, p: int | str, each: bool, name: str) -> np.
     directions = int((some > REMOVED * some[q]).sum()) - q
     noise = np.sqrt(np.maximum(left, ROUNDING * squares) / directions)
     noise = noise if each else np.full(voxels, np.sqrt(np.square(noise).mean()))
-    return (Y / np.where(squares > 0, noise, np.inf)).astype(np.float32)
+    varies = squares > ROUNDING**2 * squares.max()  # regression leaves rounding of a constant
+    return (Y / np.where(varies, noise, np.inf)).astype(np.float32)
 
 
 def reduced(Y: np.ndarray, k: int) -> Reduced:
@@ -70,11 +72,13 @@ def reduced(Y: np.ndarray, k: int) -> Reduced:
     return Reduced((basis.T.astype(np.float32) @ Y).T, basis)
 
 
-def columns_of_each(n_reduced: int | str, p: int | str, subjects: int) -> int:
-    """Return how many columns each subject is reduced to, if it has so many."""
+def columns_of_each(n_reduced: int | str, p: int | str, times: Sequence[int]) -> int:
+    """Return how many columns each subject is reduced to, if it has so many time points."""
     if n_reduced != "auto":
         return int(n_reduced)
-    return max(MOST_COLUMNS // subjects, 20 if p == "auto" else 2 * int(p))
+    if sum(times) <= MOST_COLUMNS:
+        return max(times)
+    return max(MOST_COLUMNS // len(times), 20 if p == "auto" else 2 * int(p))
 
 
 def _principal(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -93,8 +93,9 @@ def keep(adata: Any, key: str, kept: Kept) -> None:
         summary["layer"] = kept.layer
     if kept.covariates is not None:
         summary["covariates"] = kept.covariates.pack()
-    for name in ("std", "probability"):  # of a fit before
-        adata.varm.pop(f"{key}_{name}", None)
+    for name in ("std", "probability", "consensus_components", "consensus_std"):
+        adata.varm.pop(f"{key}_{name}", None)  # of a fit before
+    adata.uns.pop(f"{key}_consensus", None)
     for name, values in of_varm.items():
         adata.varm[f"{key}_{name}"] = values
     adata.uns[key] = summary

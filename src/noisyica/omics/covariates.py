@@ -103,6 +103,8 @@ def column(obs: Any, name: str) -> Any:
         raise ValueError(
             f"The column {name!r} of obs is missing in {missing} cells: leave these out."
         )
+    if values.dtype.kind == "f" and not np.isfinite(np.asarray(values, float)).all():
+        raise ValueError(f"The column {name!r} of obs is infinite in some cells: leave these out.")
     return values
 
 

@@ -67,7 +67,7 @@ def fit(
             ``mixing_prior`` lets it be zero.
         ``uns["noisyica"]``
             ``genes``, ``noise_variance``, ``prior``, ``explained_variance``,
-            ``explained_variance_ratio``, ``reliability`` (unless ``n_init=1``), the covariates,
+            ``explained_variance_ratio``, ``reliability`` (where the fit has it), the covariates,
             and the whole estimator in ``arrays`` and ``description`` (:func:`estimator`).
 
     Examples

@@ -276,10 +276,10 @@ def _sequential(
 
     Where this takes less time than compiling, all draws are made by the code that makes a few.
     """
-    little = len(X) * parameters.A.shape[1] * m <= LITTLE and m % FEW_PARTICLES == 0
-    each = FEW_PARTICLES if little else m
-    compiled = _kernel(_sequential_weights, parameters, X, each)
     times = GROWTH**again
+    work = len(X) * parameters.A.shape[1] * m * times
+    each = FEW_PARTICLES if work <= LITTLE and m % FEW_PARTICLES == 0 else m
+    compiled = _kernel(_sequential_weights, parameters, X, each)
     numbers = NUMBERS_AT_A_TIME.get(platform())
     operations = m * _operations(parameters.prior, parameters.A.shape[1])
     most = numbers // operations if numbers else MANY

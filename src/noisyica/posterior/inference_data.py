@@ -20,6 +20,7 @@ def to_arviz(draws: np.ndarray, model: Any, X: Any, row_names: Sequence[Any] | N
     groups: dict[str, Any] = {"posterior": {"beta": draws}}
     dims = {"beta": ["row", "component"]}
     coords: dict[str, Any] = {"component": component_names(draws.shape[3])}
+    model = getattr(model, "model_", model)  # of an estimator
     if model is not None:
         _check_model(model, draws)
         groups["constant_data"] = _known(model)
@@ -31,10 +32,10 @@ def to_arviz(draws: np.ndarray, model: Any, X: Any, row_names: Sequence[Any] | N
         groups["observed_data"] = {"x": rows}
         groups["log_likelihood"] = {"rows": _log_likelihood(model, rows, draws)}
         dims |= {"x": ["row", "column"], "rows": ["row"]}
-        if hasattr(X, "columns"):
+        if hasattr(X, "columns") and not hasattr(X, "column_names"):  # which Arrow's tables have
             coords["column"] = list(map(str, X.columns))
-        if row_names is None and hasattr(X, "index"):
-            row_names = list(X.index)
+        if row_names is None and hasattr(X, "iloc"):
+            row_names = [str(name) if isinstance(name, tuple) else name for name in X.index]
     if row_names is not None:
         if len(row_names) != draws.shape[2]:
             raise ValueError(f"row_names must be {draws.shape[2]} names; got {len(row_names)}.")

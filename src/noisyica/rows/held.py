@@ -97,7 +97,15 @@ def _blocks(X: Any) -> Held:
             "X is a Dask array whose blocks have sizes that are not known: call "
             "X.compute_chunk_sizes() first."
         )
-    return Blocks(_plain(X))
+    _plain(X)
+    if is_sparse(getattr(X, "_meta", None)):  # blocks are made dense where they are
+        X = X.map_blocks(_dense, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
+    return Blocks(X)
+
+
+def _dense(block: Any) -> np.ndarray:
+    """Return a sparse block as an array."""
+    return np.asarray(block.toarray())
 
 
 def _plain(X: Any) -> Any:
