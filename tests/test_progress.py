@@ -58,6 +58,7 @@ def test_the_annealed_likelihood(terminal, X):
 
 
 @pytest.mark.parametrize("verbose", [True, False])
+@pytest.mark.slow
 def test_estimators(terminal, X, verbose):
     settings = {"max_iter": 20, "tol": 0, "random_state": 0, "n_init": 2, "verbose": verbose}
     ica = NoisyICA(2, **settings).fit(X)

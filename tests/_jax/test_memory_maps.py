@@ -44,6 +44,7 @@ def run_out(tmp_path, monkeypatch):
     return lower_the_limit
 
 
+@pytest.mark.slow
 def test_code_is_dropped_where_it_takes_many_maps(run_out):
     first = fit(3)
     fit(4)

@@ -349,6 +349,7 @@ def test_ctrl_c_while_code_is_compiled(long, monkeypatch):
     assert not (folder / "compiling").exists()
 
 
+@pytest.mark.slow
 def test_two_fits_into_one_folder(long):
     """One wins, and the other says why it does not."""
     folder, command, _ = long

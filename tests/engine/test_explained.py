@@ -97,6 +97,7 @@ def test_shares_and_noise_are_the_whole(prior):
         assert rest == pytest.approx(0, abs=1e-9 * total)
 
 
+@pytest.mark.slow
 def test_terminal_and_report_say_the_same():
     rng = np.random.default_rng(0)
     model = Model(rng.normal(size=(30, 3)), None, 4.0, priors.BernoulliGaussian(0.5))

@@ -37,6 +37,7 @@ def test_recovers_what_was_simulated(name):
         pytest.param("teoff", 0.3, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
     """FastICA alone fails for gamma >= 0.2, since the coefficients of a row share a scale.
 
@@ -62,6 +63,7 @@ def test_one_scale_is_found_from_sparse_to_dense(name, gamma):
         pytest.param("et", None, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_the_start_does_not_matter(name, mixing_prior):
     """Parameter expansion: without it, PCA and random starts end at a cosine of about 0.7 here."""
     model, X = simulate(name, seed=2)
@@ -123,6 +125,7 @@ def test_composed_prior_is_learnt():
     assert np.isfinite(ica.components_).all()
 
 
+@pytest.mark.slow
 def test_more_components_than_columns_are_found():
     """Nine components of rows in six dimensions, of which one in ten is on."""
     A = np.random.default_rng(0).normal(size=(6, 9))

@@ -160,6 +160,7 @@ def test_sweeps_begin_with_coefficients_that_know_no_offset():
     np.testing.assert_allclose(moved.mu[..., :50] - plain.mu[..., :50], offset[None])
 
 
+@pytest.mark.slow
 def test_components_have_their_own_parameters(tmp_path):
     rng = np.random.default_rng(0)
     alphas = np.array([0.15, 0.5, 0.85])

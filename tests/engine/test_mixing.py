@@ -277,6 +277,7 @@ def test_dense_components_lose_nothing():
     assert cosines[1] > cosines[0] - 0.001
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """Of all entries, and of the large ones, whose error is mostly that of a component's scale.
 

@@ -124,6 +124,7 @@ def test_a_dead_column_is_no_reason_to_prefer_a_run():
 # ------------------------------------------------------------------------------------------ fits
 
 
+@pytest.mark.slow
 def test_smooth_components_are_found_with_a_fraction_of_the_error():
     A, X = smooth_data(n=40, noise=1.5)
     cosines = [matched_cosine(fit(X, setting).mixing_, A) for setting in ("normal", GRID)]
@@ -228,6 +229,7 @@ def test_the_mean_is_in_the_basis_of_x():
     np.testing.assert_allclose(ica.mean_, mean, atol=0.3)
 
 
+@pytest.mark.slow
 def test_many_blocks_of_a_memory_map_and_weights(tmp_path, monkeypatch):
     monkeypatch.setattr(block, "ROWS_ON_CPU", 128)
     A, X = smooth_data(n=300)

@@ -163,6 +163,7 @@ def test_what_cannot_be_computed_with_is_refused():
         Model(np.ones((2, 1)), prior=priors.Offset("bg", 1e-30)).map(np.ones((1, 2)))
 
 
+@pytest.mark.slow
 def test_an_offset_whose_scale_is_given_stays_as_it_is(tmp_path):
     prior = priors.SingleScaleTernaryOffset(offset_scale=2.0)
     fixed, learnt = fit(rows(), prior=prior), fit(rows(), prior="teoff")

@@ -198,6 +198,7 @@ def test_standard_errors(ica, X):
     assert abs(abs(float(ica.prior_.law.lean)) - LEAN) < 4.5 * error
 
 
+@pytest.mark.slow
 def test_coefficients(model):
     rows, beta = model.sample(60, random_state=1)
     posterior = model.posterior(rows, n_draws=100, n_chains=2, random_state=0)

@@ -293,6 +293,7 @@ print("compiled")
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_while_priors_are_compiled():
     """XLA warns on the terminal where its simplifier goes round in circles, as it did for ebg."""
     # with the cache nothing would be compiled
