@@ -50,7 +50,7 @@ def ica(simulated):
 
 
 def test_each_ica_has_a_model_of_its_own(simulated):
-    estimator = quick(5, max_iter=30)
+    estimator = quick(5, max_iter=30, noise="isotropic")
     first = fit_ica(simulated.raw, estimator=estimator)
     cleaned = clean(simulated.raw, first, exclude=[0]).get_data("eeg")
     second = fit_ica(simulated.raw.copy().crop(0, 10), estimator=estimator)

@@ -306,7 +306,7 @@ def outside(data):
 WRONG = {
     "one volume": (lambda d: (d.images[0].slicer[..., 0], {}), "Image 0 has shape (14, 16, 10), "),
     "nothing": (lambda d: ([], {}), "There are no images"),
-    "a pattern": (lambda d: ("sub-*_bold.nii.gz", {}), r"sub-\*_bold.nii.gz is a pattern"),
+    "a pattern": (lambda d: ("sub-*_bold.nii.gz", {}), "sub-*_bold.nii.gz is a pattern"),
     "two grids": (lambda d: ([d.images[0], other_grid(d)], {}), "Image 1 has another affine"),
     "two shapes": (
         lambda d: ([d.images[0], d.images[0].slicer[1:]], {}),
