@@ -78,6 +78,7 @@ def test_estimators(terminal, X, verbose):
 
 
 @pytest.mark.parametrize("verbose", [True, False])
+@pytest.mark.slow
 def test_the_likelihood_that_reliability_looks_at(terminal, X, verbose):
     settings = {"prior": "lap", "max_iter": 201, "tol": 0, "random_state": 0, "verbose": verbose}
     with warnings.catch_warnings():

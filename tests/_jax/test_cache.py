@@ -162,6 +162,7 @@ def test_the_library_keeps_compiled_code_only_if_asked(tmp_path, variables):
         assert entries(tmp_path / "kept")
 
 
+@pytest.mark.slow
 def test_the_command_line_keeps_compiled_code(tmp_path):
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).laplace(size=(30, 4)))
     fit = ("fit", "rows.npy", "-p", 2, "--max-iter", 5, "--tol", 0, "--no-report")

@@ -50,6 +50,7 @@ def test_number_of_parameters(prior, count):
     assert priors.get(prior).n_parameters == count
 
 
+@pytest.mark.slow
 def test_grid_search():
     X, _ = Model(INTERVALS[:12, :2], noise_variance=0.1, prior="bg").sample(150, random_state=0)
     search = GridSearchCV(

@@ -22,9 +22,12 @@ from noisyica.app.command_line import app
 from noisyica.app.printing import print_assumptions
 from noisyica.data import read
 from noisyica.engine import mixing
+from tests.tools import some_slow
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG_DOCUMENTS = [ROOT / "docs" / name for name in ("neuro.md", "scale.md", "groups.md")]
+LONG_EXAMPLES = ("analysis.selection", "partial", "plot.fits", "report")
 
 
 def test_demo(tmp_path):
@@ -217,6 +220,7 @@ def test_fit_with_student_noise(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["sparse", "nonnegative"])
+@pytest.mark.slow
 def test_fit_with_sparse_components(files, monkeypatch, name):
     """The shares of entries that are on are printed, and their probabilities are written."""
     folder, X = files
@@ -384,13 +388,13 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", some_slow(MODULES, *(f"noisyica.{m}" for m in LONG_EXAMPLES)))
 def test_docstring_examples(name):
     failures, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert failures == 0
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+@pytest.mark.parametrize("document", some_slow(DOCUMENTS, *LONG_DOCUMENTS), ids=lambda d: d.name)
 def test_documents_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}

@@ -333,6 +333,7 @@ def test_ctrl_c_at_any_moment(long, moment):
     go_on(folder, f"stopped{moment}", command)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_code_is_compiled(long, monkeypatch):
     """The process ends at once, though the main thread is in the compiler, and leaves nothing."""
     folder, command, _ = long

@@ -6,7 +6,7 @@ import pytest
 
 from noisyica import NoisyICA
 from noisyica.rows import block
-from tests.tools import simulate
+from tests.tools import simulate, some_slow
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "cpu", reason="the size of blocks is set for the CPU"
@@ -29,8 +29,10 @@ FITS = {
     "student, missing": {"noise": "student"},
 }
 
+LONG = ("log", "mcem", "offset", "fam-em", "em", "weighted", "diagonal", "student")
 
-@pytest.mark.parametrize("name", FITS)
+
+@pytest.mark.parametrize("name", some_slow(FITS, *LONG))
 def test_a_fit_does_not_depend_on_the_size_of_blocks(monkeypatch, name):
     """Sums are rounded in another order, and that is all."""
     prior = FITS[name].get("prior", "bg")

@@ -11,6 +11,8 @@ import pytest
 
 from tests.tools import simulate
 
+pytestmark = pytest.mark.slow  # a process with several devices takes half a minute
+
 PROGRAM = """
 import json, sys
 import jax

@@ -189,6 +189,7 @@ def test_a_growing_fit_of_streamed_rows_ends_there_too_and_resumes(fits, tmp_pat
         np.testing.assert_array_equal(resumed.mixing_, streamed.mixing_)
 
 
+@pytest.mark.slow
 def test_the_best_of_several_runs_goes_on_to_all_rows(fits, tmp_path):
     """All of them learn from few rows; the others are remembered, after an interruption, too."""
     A, X, grown, _ = fits

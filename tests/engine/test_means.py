@@ -221,6 +221,7 @@ def test_classes_of_their_own():
 
 
 @pytest.mark.parametrize("mixing_prior", some_slow(["normal", None], None))
+@pytest.mark.slow
 def test_the_mean_does_not_stay_at_the_average(mixing_prior):
     """At the maximum likelihood the posterior's E[psi(beta)] is zero, for "lap" that of the sign.
 

@@ -214,6 +214,7 @@ def sparse_data(n=300, d=40, p=3, prior="bg", seed=0, noise=0.3):
         "te", "teoff", "mcem", "laplace",
     ),
 )  # fmt: skip
+@pytest.mark.slow
 def test_sparse_components_in_many_settings(case):
     prior = case if case in ("te", "teoff", "log") else "bg"
     A, X = sparse_data(prior=prior)
@@ -238,6 +239,7 @@ def test_sparse_components_in_many_settings(case):
         np.testing.assert_allclose(shares, 0.3, atol=0.2)
 
 
+@pytest.mark.slow
 def test_non_negative_factorisation():
     rng = np.random.default_rng(0)
     A = rng.exponential(size=(30, 3)) * (rng.random((30, 3)) < 0.5)
@@ -250,6 +252,7 @@ def test_non_negative_factorisation():
     assert matched_cosine(ica.mixing_, A) > 0.99
 
 
+@pytest.mark.slow
 def test_signs_follow_the_law_of_the_entries():
     """Symmetric coefficients leave the signs to A."""
     rng = np.random.default_rng(0)
@@ -318,6 +321,7 @@ def test_a_fit_with_a_law_goes_on_from_a_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("setting", ["sparse", Mixture((Dirac(), Laplace()), (0.5, 0.5))])
+@pytest.mark.slow
 def test_saved_and_loaded(tmp_path, setting):
     _, X = sparse_data(n=60, d=8)
     ica = NoisyICA(2, mixing_prior=setting, max_iter=20, tol=0, random_state=0).fit(X)

@@ -150,6 +150,7 @@ def test_one_start_and_short_fits_are_not_checked():
     assert not hasattr(checked, "reliability_")
 
 
+@pytest.mark.slow
 def test_it_is_reproducible_and_is_kept_by_files(tmp_path):
     _, X = simulate("lap", n=120, d=10, p=3, sigma=0.5)
     settings = {"prior": "lap", "max_iter": 260, "tol": 0}
@@ -175,6 +176,7 @@ def test_it_is_reproducible_and_is_kept_by_files(tmp_path):
         ["missing", "weights", "offset", "more than columns", "em", "one"], "weights", "offset"
     ),
 )
+@pytest.mark.slow
 def test_it_works_for_all_kinds_of_fits(case):
     settings, weight, p = {"max_iter": 201, "tol": 0}, None, 3
     X = simulate("bg", n=90, d=8, p=3, sigma=0.4)[1]

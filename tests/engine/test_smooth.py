@@ -257,6 +257,7 @@ def test_number_of_components_is_found():
     assert matched_cosine(ica.mixing_, A) > 0.97
 
 
+@pytest.mark.slow
 def test_starts_and_halves_are_compared_in_one_basis():
     _, X = smooth_data(noise=0.3)
     ica = fit(X, n_init=3, max_iter=210, tol=0)

@@ -82,6 +82,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.slow
 def test_fits_do_not_depend_on_units(settings):
     X = rows()
     usual = fit(X, **settings)

@@ -248,7 +248,7 @@ def test_poor_rows_are_done_again_with_more_particles(monkeypatch):
     np.testing.assert_array_equal(np.delete(again, 2), np.delete(plain, 2))
 
 
-@pytest.mark.parametrize("dof", [None, 5.0])
+@pytest.mark.parametrize("dof", [None, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_draws_of_few_rows_are_those_of_one_call(monkeypatch, dof):
     truth = uneven(3, 6, "bg")
     model = Model(truth.mixing, truth.mean, truth.noise_variance, truth.prior, dof)

@@ -168,6 +168,7 @@ def test_agrees_with_exact_derivatives(prior, name, build, noise, missing):
     ],
     ids=["isotropic", "diagonal-missing"],
 )
+@pytest.mark.slow
 def test_student_noise_agrees_with_exact_derivatives(p, noise, missing):
     """Both kinds of errors, for rows some of which have more noise in one column than in others."""
     rng = np.random.default_rng(1)

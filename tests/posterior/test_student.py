@@ -184,6 +184,7 @@ def test_impossible_degrees_of_freedom(dof):
         Model(np.eye(3), noise_dof=dof)
 
 
+@pytest.mark.slow
 def test_standard_errors_know_it():
     X = np.random.default_rng(0).normal(size=(60, 4))
     ica = NoisyICA(2, noise="student", max_iter=5, n_init=1, tol=0, random_state=0, verbose=False)

@@ -143,6 +143,7 @@ def test_sparse_matrices_of_all_formats_are_rows(X, form, kind):
     assert counts.floats()[:9].dtype == "float64"
 
 
+@pytest.mark.slow
 def test_a_sparse_matrix_is_learnt_from_as_the_dense_one_is(X, monkeypatch):
     X = np.where(X > 3, X, 0.0)
     X[5, 2] = np.nan  # stored, so that it is missing
