@@ -26,7 +26,9 @@ from tests.tools import some_slow
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG_DOCUMENTS = [ROOT / "docs" / name for name in ("neuro.md", "scale.md", "groups.md")]
+LONG_DOCUMENTS = [
+    ROOT / "docs" / name for name in ("neuro.md", "scale.md", "groups.md", "answers.md")
+]
 LONG_EXAMPLES = ("analysis.selection", "partial", "plot.fits", "report")
 
 
@@ -197,6 +199,7 @@ def test_compare_learns_from_all_rows(files, monkeypatch):
     assert "leave out --prior, --array" in " ".join(refused.output.split())
 
 
+@pytest.mark.slow
 def test_fit_with_student_noise(tmp_path, monkeypatch):
     """The terminal and the report say which rows of a table are outlying."""
     rng = np.random.default_rng(0)
@@ -260,6 +263,7 @@ def test_help_lists_all_mixing_priors():
     assert all(name in options.MIXING for name in (*mixing.NAMES, "smooth"))
 
 
+@pytest.mark.slow
 def test_select_tells_of_progress_and_edges(files, monkeypatch):
     """A line for each fit, a word about the end of the range, and a table that is not cut."""
     monkeypatch.chdir(files[0])

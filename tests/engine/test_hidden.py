@@ -197,6 +197,7 @@ def test_diagonal_noise():
     assert matched_cosine(A, ica.mixing_) > matched_cosine(A, isotropic.mixing_)
 
 
+@pytest.mark.slow
 def test_missing_values():
     """Without a fifth of the entries, components are nearly the same.
 

@@ -264,6 +264,7 @@ def test_signs_follow_the_law_of_the_entries():
     assert matched_cosine(ica.mixing_, A) > 0.98
 
 
+@pytest.mark.slow
 def test_dense_components_lose_nothing():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(40, 3))
@@ -306,6 +307,7 @@ def test_intervals_cover():
 # -------------------------------------------------------------------------------------- settings
 
 
+@pytest.mark.slow
 def test_a_fit_with_a_law_goes_on_from_a_checkpoint(tmp_path):
     _, X = sparse_data(n=80, d=12)
     options = {"mixing_prior": "sparse", "prior": "bg", "max_iter": 150, "tol": 0, "n_init": 1}

@@ -115,6 +115,7 @@ def test_the_gain_is_that_over_normal_coefficients(monkeypatch, mean):
     assert gains == pytest.approx([expected], abs=0.01)  # rows are scored in single precision
 
 
+@pytest.mark.slow
 def test_the_gain_of_some_rows_has_an_error(monkeypatch):
     """Half of the rows taken twice seem to be all of them; taken once, their mean has an error."""
     gains = []

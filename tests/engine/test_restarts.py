@@ -16,6 +16,7 @@ from noisyica.posterior.parameters import Parameters
 from tests.tools import matched_cosine, simulate, some_slow
 
 
+@pytest.mark.slow
 def test_restarts_run_together_and_are_compared():
     model, X = simulate("bg", n=400, d=16, p=3, sigma=0.5)
     ica = NoisyICA(3, n_init=4, tol=0, max_iter=300, random_state=0).fit(X)

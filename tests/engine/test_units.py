@@ -97,6 +97,7 @@ def test_fits_do_not_depend_on_units(settings):
 
 
 @pytest.mark.parametrize("prior", some_slow(["bg", "teoff"], "teoff"))
+@pytest.mark.slow
 def test_all_that_is_asked_of_a_fit_has_the_units_of_x(prior, tmp_path):
     X = rows(1)
     X[3, 1] = np.nan

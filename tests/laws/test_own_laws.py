@@ -69,6 +69,7 @@ def test_moments_are_derivatives_of_a_given_normaliser():
 
 
 @pytest.mark.usefixtures("double")
+@pytest.mark.slow
 def test_a_density_without_its_constant():
     own, same = Quartic(), LogDensity(lambda t: -(t**4))
     a, b = jnp.array([0.0, 2.0]), jnp.array([0.5, -3.0])

@@ -23,6 +23,7 @@ def short_fit():
     return NoisyICA(2, prior="lap", max_iter=4, tol=0, random_state=0, verbose=False)
 
 
+@pytest.mark.slow
 def test_masked_entries_are_missing(rows, holes):
     missing = np.where(holes, np.nan, rows)
     masked = np.ma.array(np.where(holes, 99.0, rows), mask=holes)
