@@ -354,9 +354,9 @@ def test_new_subjects_must_be_on_the_grid_of_the_mask(group):
 
 def test_examples_run(tmp_path, monkeypatch):
     """Those of the docstring and of the page, which the main environment leaves out."""
-    source = noisyica.neuro.canica.NoisyCanICA.__doc__.replace("  # doctest: +SKIP", "")
-    example = doctest.DocTestParser().get_doctest(source, {}, "NoisyCanICA", None, 0)
-    assert doctest.DocTestRunner().run(example).failed == 0
+    found = doctest.testmod(noisyica.neuro.canica)
+    assert found.failed == 0
+    assert found.attempted
     monkeypatch.chdir(tmp_path)
     data = brains(0, 1, subjects=2)
     for number, image in enumerate(data.images):

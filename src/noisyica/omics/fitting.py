@@ -72,14 +72,14 @@ def fit(
 
     Examples
     --------
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import Model, omics  # doctest: +SKIP
-    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
-    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
-    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
-    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
-    >>> adata.obsm["X_noisyica"].shape, adata.varm["noisyica_components"].shape  # doctest: +SKIP
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import Model, omics
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")
+    >>> X, _ = model.sample(200, random_state=0)
+    >>> adata = anndata.AnnData(X)
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)
+    >>> adata.obsm["X_noisyica"].shape, adata.varm["noisyica_components"].shape
     ((200, 2), (12, 2))
     """
     adata = check(adata).copy() if copy else check(adata)
@@ -119,16 +119,16 @@ def transform(adata: Any, fitted: Any, *, key: str = "noisyica", copy: bool = Fa
 
     Examples
     --------
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import Model, omics  # doctest: +SKIP
-    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
-    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
-    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
-    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
-    >>> new = anndata.AnnData(X[:50])  # doctest: +SKIP
-    >>> omics.transform(new, adata)  # doctest: +SKIP
-    >>> new.obsm["X_noisyica"].shape  # doctest: +SKIP
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import Model, omics
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")
+    >>> X, _ = model.sample(200, random_state=0)
+    >>> adata = anndata.AnnData(X)
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)
+    >>> new = anndata.AnnData(X[:50])
+    >>> omics.transform(new, adata)
+    >>> new.obsm["X_noisyica"].shape
     (50, 2)
     """
     kept = kept_in(check(fitted), key)
@@ -155,15 +155,15 @@ def estimator(adata: Any, key: str = "noisyica") -> NoisyICA:
 
     Examples
     --------
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import Model, omics  # doctest: +SKIP
-    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
-    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
-    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
-    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
-    >>> ica = omics.estimator(adata)  # doctest: +SKIP
-    >>> ica.components_.shape  # doctest: +SKIP
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import Model, omics
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")
+    >>> X, _ = model.sample(200, random_state=0)
+    >>> adata = anndata.AnnData(X)
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)
+    >>> ica = omics.estimator(adata)
+    >>> ica.components_.shape
     (2, 12)
     """
     return kept_in(check(adata), key).estimator
@@ -202,15 +202,15 @@ def consensus(
 
     Examples
     --------
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import Model, omics  # doctest: +SKIP
-    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")  # doctest: +SKIP
-    >>> X, _ = model.sample(200, random_state=0)  # doctest: +SKIP
-    >>> adata = anndata.AnnData(X)  # doctest: +SKIP
-    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)  # doctest: +SKIP
-    >>> found = omics.consensus(adata, 3, random_state=0)  # doctest: +SKIP
-    >>> found.stability.shape  # doctest: +SKIP
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import Model, omics
+    >>> model = Model(np.eye(12)[:, :2], noise_variance=0.1, prior="bg")
+    >>> X, _ = model.sample(200, random_state=0)
+    >>> adata = anndata.AnnData(X)
+    >>> omics.fit(adata, 2, noise="isotropic", max_iter=99, random_state=0)
+    >>> found = omics.consensus(adata, 3, random_state=0)
+    >>> found.stability.shape
     (2,)
     """
     kept = kept_in(check(adata), key)

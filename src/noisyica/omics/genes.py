@@ -37,12 +37,12 @@ def top_genes(adata: Any, n: int = 20, *, key: str = "noisyica") -> Any:
 
     Examples
     --------
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import omics  # doctest: +SKIP
-    >>> adata = anndata.AnnData(np.zeros((9, 3)))  # doctest: +SKIP
-    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])  # doctest: +SKIP
-    >>> omics.top_genes(adata, 2)["weight"].tolist()  # doctest: +SKIP
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import omics
+    >>> adata = anndata.AnnData(np.zeros((9, 3)))
+    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])
+    >>> omics.top_genes(adata, 2)["weight"].tolist()
     [3.0, -2.0]
     """
     import pandas
@@ -94,15 +94,15 @@ def write_gmt(
 
     Examples
     --------
-    >>> import pathlib, tempfile  # doctest: +SKIP
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import omics  # doctest: +SKIP
-    >>> adata = anndata.AnnData(np.zeros((9, 3)))  # doctest: +SKIP
-    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])  # doctest: +SKIP
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "programmes.gmt")  # doctest: +SKIP
-    >>> omics.write_gmt(adata, path)  # doctest: +SKIP
-    >>> [line.split()[0] for line in path.read_text().splitlines()]  # doctest: +SKIP
+    >>> import pathlib, tempfile
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import omics
+    >>> adata = anndata.AnnData(np.zeros((9, 3)))
+    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "programmes.gmt")
+    >>> omics.write_gmt(adata, path)
+    >>> [line.split()[0] for line in path.read_text().splitlines()]
     ['noisyica_0_up', 'noisyica_0_down']
     """
     check_counts(n=(n, 1))
@@ -140,13 +140,13 @@ def write_rnk(adata: Any, folder: str | os.PathLike[str], *, key: str = "noisyic
 
     Examples
     --------
-    >>> import tempfile  # doctest: +SKIP
-    >>> import anndata  # doctest: +SKIP
-    >>> import numpy as np  # doctest: +SKIP
-    >>> from noisyica import omics  # doctest: +SKIP
-    >>> adata = anndata.AnnData(np.zeros((9, 3)))  # doctest: +SKIP
-    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])  # doctest: +SKIP
-    >>> [path.name for path in omics.write_rnk(adata, tempfile.mkdtemp())]  # doctest: +SKIP
+    >>> import tempfile
+    >>> import anndata
+    >>> import numpy as np
+    >>> from noisyica import omics
+    >>> adata = anndata.AnnData(np.zeros((9, 3)))
+    >>> adata.varm["noisyica_components"] = np.array([[3.0], [-2], [0]])
+    >>> [path.name for path in omics.write_rnk(adata, tempfile.mkdtemp())]
     ['noisyica_0.rnk']
     """
     weights = _weights(check(adata), key)
