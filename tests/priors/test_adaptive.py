@@ -8,7 +8,7 @@ import pytest
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
 from noisyica.laws import NormalScales
-from noisyica.laws.normal_scales import COST, NORMAL, PSEUDO, SMOOTH, weights_of
+from noisyica.laws.normal_scales import DOUBT, NORMAL, PSEUDO, SMOOTH, weights_of
 from noisyica.priors import Adaptive
 from noisyica.priors.adaptive import SCALES
 from tests.tools import matched_cosine, simulate
@@ -40,17 +40,48 @@ def test_where_a_law_is_on_its_grid():
 
 @pytest.mark.usefixtures("double")
 def test_the_weak_prior_leaves_many_counts_as_they_are():
-    """It adds and removes a known number of values, whatever the number of rows."""
+    """It adds a known number of values, and of N values removes sqrt(DOUBT N) / 2 at the most."""
     rng = np.random.default_rng(1)
     shares = rng.dirichlet(np.ones(8), 3)
     for total in (1e3, 1e6):
         change = np.abs(np.asarray(weights_of(jnp.asarray(shares * total), SCALES)) - shares)
-        assert 0 < change.max() < (SMOOTH + NORMAL + 3 * COST + PSEUDO) / total
-    # few values next to 0 are no sign of a peak, and what is lost can come back
-    few = np.asarray(weights_of(jnp.asarray([[2.0, 2.0, 2.0, 40.0, 100.0, 5.0, 0.0, 0.0]]), SCALES))
-    assert 0 < few[0, 0] < 0.002  # without the cost 2 of 171, which is .012
-    assert few[0, 1] < 0.005
-    assert 0 < few[0, 7] < few[0, 6] < 0.005
+        changed = SMOOTH + NORMAL + PSEUDO + np.sqrt(DOUBT * total) / 2
+        assert 0 < change.max() < changed / total
+
+
+def weights(*counts):
+    """Return the weights of one law from its counts."""
+    return np.asarray(weights_of(jnp.asarray([counts], float), SCALES))[0]
+
+
+@pytest.mark.usefixtures("double")
+def test_few_narrow_values_are_no_sign_of_a_peak():
+    """They are doubted where chance shows as many, and believed where they are many."""
+    few = weights(2, 2, 2, 40, 100, 5, 0, 0)  # 6 of 151: 6^2 / 151 is less than DOUBT
+    assert few[:3].sum() < 0.3 * 6 / 151
+    assert 0 < few[7] < few[6] < 0.005  # and what is lost can come back
+    many = weights(20, 20, 20, 400, 1000, 50, 0, 0)  # the same shares of ten times the values
+    assert few[:3].sum() < 0.5 * many[:3].sum()
+    some = weights(30, 2, 2, 10, 100, 5, 0, 0)
+    np.testing.assert_allclose(some[:3].sum(), 34 / 149, atol=0.05)
+
+
+@pytest.mark.usefixtures("double")
+def test_the_weak_prior_leaves_rare_components_as_rare_as_they_are():
+    """Of values that are seldom on, a normal law of them would say that they are on more often."""
+    rare = weights(570, 0, 0, 0, 30, 0, 0, 0)
+    np.testing.assert_allclose(rare[0], 0.95, atol=0.005)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_sparse_component_is_believed_beside_normal_ones():
+    """The evidence is each component's own, and the doubt is divided between them."""
+    counts = np.zeros((10, 8))
+    counts[:, 4] = 100
+    counts[0, [0, 4]] = 70, 30
+    found = np.asarray(weights_of(jnp.asarray(counts), SCALES))
+    np.testing.assert_allclose(found[0, 0], 0.7, atol=0.02)
+    assert found[1:, 0].max() < 0.001
 
 
 @pytest.mark.usefixtures("double")

@@ -21,11 +21,13 @@ from noisyica.laws.together import weights_together
 
 Array = jax.Array
 
-SMOOTH, NORMAL, COST, PSEUDO = 10.0, 10.0, 3.0, 0.2
-"""How many values, of all components together, a weak prior of the weights counts for.
+SMOOTH, NORMAL, PSEUDO = 10.0, 20.0, 0.2
+"""How many values, of all components together, parts of the weak prior of the weights count for.
 
-``SMOOTH`` make weights of neighbouring scales alike, ``NORMAL`` are normal, ``COST`` is what each
-narrow class costs, and ``PSEUDO`` keep weights off 0."""
+``SMOOTH`` make weights of neighbouring scales alike, ``NORMAL`` are normal where there is no sign
+of narrow classes, and ``PSEUDO`` keep weights off 0."""
+DOUBT = 1.5
+"""What the evidence for narrow classes, of all components together, has to exceed."""
 NARROW = 0.4
 """The scale below which a class is narrow, the atom included."""
 
@@ -182,23 +184,45 @@ class NormalScales(Weighted):
 def weights_of(counts: Array, scales: Sequence[float]) -> Array:
     """Return the weights (p, K) of p components from their counts (p, K), under a weak prior.
 
-    Where few rows are known, its parts, divided between the components, keep from the law what rows
-    show by chance, and what the components turn to. ``SMOOTH`` values are those of all components
-    with half of each scale exchanged for its neighbours, since weights of neighbouring scales are
-    hard to tell apart. ``NORMAL`` values have the scale next to 1. Narrow classes lose ``COST``
-    values each, about half the logarithm of the number of values, as a parameter costs by BIC: a
-    few values next to 0 are no sign of a peak there. ``PSEUDO`` values are there for all classes,
-    since one of weight 0 could never come back; scales above 1 have fewer of these, such that each
-    adds the same to the variance.
+    Where few rows are known, the prior keeps from the law what rows show by chance, and what the
+    components turn to. Its parts are divided between the components.
+
+    * Narrow classes are what chance shows first: a direction in which some values happen to be
+      next to 0 looks like a peak there, and once the law has the peak, the component stays in that
+      direction. Of N values of a smooth law about sqrt(N) can look narrow so. The square of the
+      narrow count divided by N is therefore the evidence that narrow classes are real, and their
+      counts are believed by the share evidence / (evidence + ``DOUBT``).
+    * ``NORMAL`` values, times the share that is not believed, have the scale next to 1, if they
+      are not zeros: of a law with zeros, their share stays what it is.
+    * ``SMOOTH`` values are those of all components with half of each scale exchanged for its
+      neighbours, since weights of neighbouring scales are hard to tell apart.
+    * ``PSEUDO`` values are there for all classes, since one of weight 0 could never come back;
+      scales above 1 have fewer of these, such that each adds the same to the variance.
     """
-    s = np.asarray(scales, float)
-    share = np.minimum(1.0, 1 / np.square(np.maximum(s, 1.0)))
-    added = PSEUDO * share / share.sum() + NORMAL * (np.arange(len(s)) == np.abs(s - 1).argmin())
+    s, p = np.asarray(scales, float), len(counts)
+    narrow, atom, unit = s < NARROW, s == 0, np.arange(len(s)) == np.abs(s - 1).argmin()
+    kept, doubted = _believed(counts, narrow)
     common = counts.sum(0)
     smooth = SMOOTH * (common @ _kernel(scales)) / jnp.maximum(common.sum(), 1e-9)
-    kept = jnp.maximum(counts - np.where(s < NARROW, COST, 0.0) / len(counts), 0.0)
-    found = kept + (smooth + added) / len(counts)
+    off = _share(kept, atom)
+    normal = NORMAL * doubted * (off * atom + (1 - off) * unit)
+    pseudo = np.minimum(1.0, 1 / np.square(np.maximum(s, 1.0)))
+    found = kept + (smooth + normal + PSEUDO * pseudo / pseudo.sum()) / p
     return found / found.sum(-1, keepdims=True)
+
+
+def _believed(counts: Array, narrow: np.ndarray) -> tuple[Array, Array]:
+    """Return the counts, narrow ones as far as they are believed, and the share (p, 1) in doubt."""
+    evidence = _share(counts, narrow) * (counts * narrow).sum(-1, keepdims=True)
+    doubt = DOUBT / len(counts)
+    believed = evidence / (evidence + doubt)
+    return counts * jnp.where(narrow, believed, 1.0), 1 - believed
+
+
+def _share(counts: Array, classes: np.ndarray) -> Array:
+    """Return the share (p, 1) that some classes have in the counts (p, K)."""
+    total = jnp.maximum(counts.sum(-1, keepdims=True), 1e-9)
+    return (counts * classes).sum(-1, keepdims=True) / total
 
 
 def _kernel(scales: Sequence[float]) -> np.ndarray:
