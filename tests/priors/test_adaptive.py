@@ -23,19 +23,47 @@ def own(weights):
     return prior._with(NormalScales(SCALES, np.asarray(weights, float)), len(weights))
 
 
+def off_centre(weights, values):
+    """Return the mean of log s over the classes of these values, each counting for its variance."""
+    prior = cast(own([weights]), float)
+    sums = prior.expansion(jnp.asarray(values)[None], jnp.ones(len(values)))
+    return float((sums.logs / sums.variance)[0])
+
+
 @pytest.mark.usefixtures("double")
 def test_where_a_law_is_on_its_grid():
     """The same law and values twice as wide are further out by log 2, and a normal law is not."""
     on = np.array([0.3, 0, 0.1, 0.2, 0.3, 0.1, 0, 0])
     wide = np.concatenate([[0.3, 0], on[1:-1]])
-    t = jnp.asarray(np.random.default_rng(0).normal(size=200))
-    places = []
-    for weights, values in ((on, t), (wide, 2 * t)):
-        logs, variances = NormalScales(SCALES, weights + 1e-12).off_centre(values)
-        places.append(float(logs.sum() / variances.sum()))
+    t = np.random.default_rng(0).normal(size=200)
+    places = [off_centre(on + 1e-12, t), off_centre(wide + 1e-12, 2 * t)]
     assert places[1] - places[0] == pytest.approx(np.log(2), abs=1e-6)
-    logs, _ = NormalScales(SCALES, 0.5 * np.eye(8)[0] + 0.5 * np.eye(8)[4] + 1e-12).off_centre(t)
-    assert float(jnp.abs(logs).max()) < 1e-6
+    assert abs(off_centre(0.5 * np.eye(8)[0] + 0.5 * np.eye(8)[4] + 1e-12, t)) < 1e-6
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("shared", [False, True])
+def test_sums_of_classes_are_those_of_the_mixture(shared):
+    """Sums for learning agree with the terms of the law itself, zeros and far values included."""
+    rng = np.random.default_rng(4)
+    prior = Adaptive(shared=True) if shared else own(rng.dirichlet(np.ones(8), 3))
+    prior = cast(prior, float)
+    t = rng.standard_t(2, size=(3, 400)) * (rng.random((3, 400)) < 0.7)
+    t[0, :3] = 300, -1e4, 1e-12
+    beta, weight = jnp.asarray(t), jnp.asarray(rng.random(400))
+    law = prior.law_of_rows()
+    expected = np.stack([np.broadcast_to(x, t.shape) @ weight for x in law.statistics(beta)])
+    found = np.stack(prior.statistics(beta, weight))
+    np.testing.assert_allclose(found, expected.sum(1) if shared else expected, rtol=1e-9)
+    sums = prior.expansion(beta, weight)
+    scale, on = (np.asarray(terms @ weight) for terms in law.scale_statistics(beta))
+    np.testing.assert_allclose(sums.scale, scale, rtol=1e-9)
+    np.testing.assert_allclose(sums.on, on, rtol=1e-9)
+    # the score is minus the derivative of the log density
+    near = jnp.asarray(t[np.abs(t) > 1e-3][:50])
+    law = NormalScales(SCALES, np.asarray(prior.law.weights).reshape(-1, 8)[0])
+    slope = jax.vmap(jax.grad(lambda x: law.log_density(x)))(near)
+    np.testing.assert_allclose(law.score(near), -slope, rtol=1e-8)
 
 
 @pytest.mark.usefixtures("double")
