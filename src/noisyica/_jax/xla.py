@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -45,15 +44,6 @@ def once(x: jax.Array) -> jax.Array:
     if platform() == "gpu":
         return x
     return jnp.maximum(x, np.finfo(x.dtype).min)
-
-
-def each(function: Callable[[Any], Any], items: Any) -> Any:
-    """Return ``function`` of each item along the leading axis of a tree of arrays.
-
-    On a CPU it is one item after the other, whose arrays then stay in the processor's cache, and on
-    a GPU all at once.
-    """
-    return lax.map(function, items) if platform() == "cpu" else jax.vmap(function)(items)
 
 
 def ratio(x: jax.Array, y: jax.Array) -> jax.Array:

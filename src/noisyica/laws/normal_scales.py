@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from noisyica._jax.special import LOG_2PI, normal_quantile
 from noisyica._jax.xla import once
 from noisyica.laws.atoms import Dirac, Normal
 from noisyica.laws.base import Law, Uniforms, law
-from noisyica.laws.mixtures import Weighted, as_vector, mixed_moments, normalise
+from noisyica.laws.mixtures import Weighted, add, as_vector, mixed_moments, normalise
 from noisyica.laws.together import weights_together
 
 Array = jax.Array
@@ -91,8 +92,8 @@ class NormalScales(Weighted):
 
     # ------------------------------------------------------------------------------- tilted laws
 
-    def _tilted(self, a: Array, b: Array) -> tuple[Array, list[Array], list[Array]]:
-        """The log normaliser, posterior weights of the classes, and their variances.
+    def _tilted(self, a: Array, b: Array) -> tuple[list[Array], list[Array]]:
+        """The logs of the classes' masses under a tilt, and their variances.
 
         The tilt of N(0, v) is N(tau b, tau) with tau = v / (1 + a v), of mass
         exp(tau b^2 / 2) / sqrt(1 + a v). The atom has tau = 0. What depends on a alone is of one
@@ -104,27 +105,26 @@ class NormalScales(Weighted):
             for w, s in zip(self._log_weights(), self.scales, strict=True)
         ]
         half = once(0.5 * b * b)
-        total, shares = normalise(
-            [c + tau * half for c, tau in zip(constants, variances, strict=True)]
-        )
-        return total, shares, variances
+        return [c + tau * half for c, tau in zip(constants, variances, strict=True)], variances
 
     def log_normaliser(self, a: ArrayLike, b: ArrayLike) -> Array:
-        return self._tilted(*floating(a, b))[0]
+        return normalise(self._tilted(*floating(a, b))[0])[0]
 
     def moments(self, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
         a, b = floating(a, b)
-        _, shares, variances = self._tilted(a, b)
-        return mixed_moments(shares, [(tau * b, tau) for tau in variances])
+        logs, variances = self._tilted(a, b)
+        return mixed_moments(normalise(logs)[1], [(tau * b, tau) for tau in variances])
 
     def draw(self, u: Uniforms, a: ArrayLike, b: ArrayLike) -> Array:
         a, b = floating(a, b)
-        _, shares, variances = self._tilted(a, b)
+        logs, variances = self._tilted(a, b)
         # one uniform chooses the class, and one normal value serves whichever it is
+        top = once(functools.reduce(jnp.maximum, logs))
+        bounds = list(itertools.accumulate((once(jnp.exp(x - top)) for x in logs), jnp.add))
+        switch = once(u[0] * bounds[-1])
         chosen = variances[-1] + jnp.zeros_like(b)
-        bounds = list(itertools.accumulate(shares[:-1], jnp.add))
-        for tau, bound in reversed(list(zip(variances[:-1], bounds, strict=True))):
-            chosen = jnp.where(u[0] < bound, tau, chosen)
+        for tau, bound in reversed(list(zip(variances[:-1], bounds[:-1], strict=True))):
+            chosen = jnp.where(switch < bound, tau, chosen)
         chosen = once(chosen)
         return chosen * b + jnp.sqrt(chosen) * normal_quantile(u[1])
 
@@ -133,9 +133,9 @@ class NormalScales(Weighted):
 
     # ------------------------------------------------------------------------------ given a value
 
-    def _given_value(self, t: Array) -> tuple[Array, list[Array]]:
-        """Log density, and the probability of each class given the value; 0 is the atom's."""
-        half, at_atom = once(-0.5 * t * t), t == 0
+    def log_density(self, t: ArrayLike) -> Array:
+        t = floating(t)[0]
+        half, at_atom = -0.5 * t * t, t == 0
         logs = []
         for w, s in zip(self._log_weights(), self.scales, strict=True):
             if s == 0:
@@ -143,51 +143,44 @@ class NormalScales(Weighted):
                 continue
             value = half * (1 / s**2) + (w - float(np.log(s)) - 0.5 * LOG_2PI)
             logs.append(jnp.where(at_atom, -jnp.inf, value) if self._has_atom else value)
-        return normalise(logs)
+        return normalise(logs)[0]
 
-    def log_density(self, t: ArrayLike) -> Array:
-        return self._given_value(*floating(t))[0]
+    def _relative_densities(self, t: Array) -> tuple[list[Array], Array]:
+        """The density of each normal times its weight, and their sum; all times a common factor.
 
-    def _densities(self, t: Array) -> Array:
-        """The densities of the normals times their weights, along a new axis; all times a factor.
-
-        The factor is that of the value by which none but the widest class depends on it: so not all
-        of them vanish, however large the value.
+        The factor is that of the value by which only the widest one does not depend on it: so they
+        never all vanish, however large the value.
         """
-        s = np.asarray(self.scales[self._has_atom :])
-        logs = jnp.maximum(jnp.stack(self._log_weights()[self._has_atom :]), LEAST_LOG)
-        shape = (len(s),) + (1,) * t.ndim
-        narrowness = np.asarray(0.5 / s**2 - 0.5 / s[-1] ** 2, t.dtype).reshape(shape)
-        logs = logs.reshape(shape) if logs.ndim == 1 else logs
-        return jnp.exp((logs - np.log(s, dtype=t.dtype).reshape(shape)) - narrowness * (t * t))
+        half, s = once(-0.5 * (t * t)), [s for s in self.scales if s]
+        logs = self._log_weights()[self._has_atom :]
+        densities = [
+            once(
+                jnp.exp(jnp.maximum(w, LEAST_LOG) - float(np.log(x)) + half * (x**-2 - s[-1] ** -2))
+            )
+            for w, x in zip(logs, s, strict=True)
+        ]
+        return densities, add(densities)
 
     def score(self, t: Array) -> Array:
-        densities = self._densities(t)
-        s = np.asarray(self.scales[self._has_atom :], t.dtype)
-        inverse = 1 / np.square(s).reshape((-1,) + (1,) * t.ndim)
-        return t * (densities * inverse).sum(0) / densities.sum(0)
+        densities, total = self._relative_densities(t)
+        s = [s for s in self.scales if s]
+        return t * add(f * x**-2 for f, x in zip(densities, s, strict=True)) * (1 / total)
 
-    def class_sums(self, t: Array, weight: Array) -> tuple[Array, Array]:
-        """Sums over values (n,) and their weights: what each class has of them, and their squares.
-
-        The answers (K,) are those that :meth:`statistics` would give, in a quarter of the time.
-        """
-        densities, off = self._densities(t), t == 0
-        share = weight / densities.sum(0)
-        if self._has_atom:
-            share = jnp.where(off, 0.0, share)
-        counts, squares = densities @ share, densities @ (share * (t * t))
+    def shares(self, t: Array) -> list[Array]:
+        """The probability of each class given the value."""
+        densities, total = self._relative_densities(t)
         if not self._has_atom:
-            return counts, squares
-        zeros = off.astype(t.dtype) @ weight
-        return jnp.append(zeros, counts), jnp.append(jnp.zeros_like(zeros), squares)
+            return [f * (1 / total) for f in densities]
+        at_atom = t == 0
+        share = once(jnp.where(at_atom, 0.0, 1 / total))
+        return [at_atom.astype(t.dtype), *(f * share for f in densities)]
 
     def scale_statistics(self, t: Array) -> tuple[Array, Array]:
         on = (t != 0).astype(t.dtype) if self._has_atom else jnp.ones_like(t)
         return t * self.score(t), on
 
     def statistics(self, t: Array) -> Any:
-        return tuple(self._given_value(t)[1])
+        return tuple(self.shares(t))
 
     def mstep(self, statistics: Any) -> NormalScales:
         counts = jnp.stack(statistics, -1)

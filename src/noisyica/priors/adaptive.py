@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from noisyica._jax.xla import each
 from noisyica.laws import Law, NormalScales
 from noisyica.laws.together import together
 from noisyica.priors.base import Expansion, as_pytree
@@ -164,27 +163,21 @@ class Adaptive(Independent):
     def learns_late(self) -> bool:
         return True
 
-    def _each(self, function: Any, latent: Array) -> Any:
-        """Return ``function(law, values (n,))`` of each component, along a leading axis."""
-        return each(lambda x: function(*x), (self._law_of_sites(len(latent)), latent))
-
-    def statistics(self, latent: Array, weight: Array) -> Any:
-        counts = self._each(lambda law, t: law.class_sums(t, weight)[0], latent)
-        return tuple(counts.T if self.components else counts.sum(0))
-
-    def _rotation_score(self, law: NormalScales, t: Array) -> Array:
-        """Return the score that rotations follow while burn-in lasts, of one component's values.
+    def _rotation_score(self, beta: Array) -> Array:
+        """Return the score that rotations follow while burn-in lasts.
 
         It is that of the law without what is narrower than ``COARSE``, which has this scale
         instead. The more there is of it, the more the score of a Laplace law takes its place: of
         values off zero a normal slab says nothing.
         """
-        weights: Array = jnp.asarray(law.weights)
+        law: Any = self.law_of_rows()
+        weights = jnp.asarray(law.weights)
         narrow = sum(s < COARSE for s in self.scales)
-        off = weights[:narrow].sum()
-        size = np.sqrt(2 / np.pi) * (weights @ np.asarray(self.scales, weights.dtype))
-        coarse = NormalScales(self.scales[narrow:], weights[narrow:].at[0].add(off))
-        return (1 - off) * coarse.score(t) + off * jnp.sign(t) / size
+        off = weights[:narrow].sum(0)
+        rest = weights[narrow:].at[0].add(off)
+        size = np.sqrt(2 / np.pi) * sum(w * s for w, s in zip(weights, self.scales, strict=True))
+        coarse = NormalScales(self.scales[narrow:], rest)
+        return (1 - off) * coarse.score(beta) + off * jnp.sign(beta) / size
 
     @property
     def rotation_trust(self) -> Array:  # type: ignore[override]
@@ -201,14 +194,12 @@ class Adaptive(Independent):
     def expansion(self, latent: Array, weight: Array) -> Any:
         if self.smooth:
             return super().expansion(latent, weight)
-
-        def of_component(law: NormalScales, t: Array) -> tuple[Array, Array, Array]:
-            return self._rotation_score(law, t), *law.class_sums(t, weight)
-
-        score, counts, values = self._each(of_component, latent)
+        law: Any = self.law_of_rows()
+        scale, on = (terms @ weight for terms in law.scale_statistics(latent))
+        counts = jnp.stack([terms @ weight for terms in law.shares(latent)], -1)
         squares = np.square(np.asarray(self.scales, latent.dtype))
         logs = np.log(np.where(squares > 0, np.asarray(self.scales, latent.dtype), 1.0))
-        on = squares > 0
+        score = self._rotation_score(latent)
         weighted = score * weight
         return RotationSums(
             weight=weight.sum(),
@@ -216,8 +207,8 @@ class Adaptive(Independent):
             scores=weighted.sum(-1),
             squares=(weighted * score).sum(-1),
             values=latent @ weight,
-            scale=values @ (on / np.where(on, squares, 1.0)),
-            on=counts @ on.astype(latent.dtype),
+            scale=scale,
+            on=on,
             logs=counts @ (squares * logs),
             variance=counts @ squares,
         )
