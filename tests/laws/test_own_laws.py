@@ -35,7 +35,7 @@ LEAN = 0.8
 
 
 def test_the_law_is_the_one_of_the_documentation():
-    page = Path(__file__).parents[2] / "docs" / "laws.md"
+    page = Path(__file__).parents[2] / "docs" / "extending.md"
     text = inspect.getsource(SkewSecant).strip()
     assert text in page.read_text()
     assert len([line for line in text.splitlines() if line]) <= 15
