@@ -107,7 +107,7 @@ class NoisyICA(
     dtype : {"float32", "float64"}, default="float32"
         The precision of the sampler; sums over blocks of rows and the M-step are in float64.
     random_state : int, RandomState or None, default=None
-        The seed, which determines a fit for any number of threads (before JAX 0.10, up to rounding).
+        The seed, which determines a fit, with any number of threads (to rounding before JAX 0.10).
     verbose : bool, default=True
         Whether to show progress on a terminal when something takes more than a second.
     boundaries : bool, default=False
