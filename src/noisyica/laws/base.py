@@ -148,8 +148,8 @@ class Law:
         """
         if not _is_own(type(self), "log_density"):
             raise NotImplementedError(
-                f"The law {type(self).__name__} has no method log_density, from which all answers "
-                "are computed that a law does not give itself."
+                f"The law {type(self).__name__} has no method log_density, from which all "
+                "answers are computed that the law has no method for."
             )
         return self.log_density(t)
 
