@@ -46,15 +46,15 @@ class NoisyICA(
 ):
     """Probabilistic (noisy) independent component analysis.
 
-    The model is ``x = mean + A beta + sigma eps``; the coefficients ``beta`` are hidden,
+    The model is ``x = mean + A beta + sigma eps``, with hidden coefficients ``beta`` that are
     independent and usually sparse. It is learnt by stochastic EM.
 
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        The number of components p, which may exceed the number of columns. "auto" begins with the
-        number of principal variances above what noise alone would give, and drops the components
-        that the data do not support (with ``mixing_prior="normal"``).
+        The number of components p, which may exceed the number of columns. "auto" starts with the
+        number of principal variances above those of noise alone, and drops the components that
+        the data do not support (with ``mixing_prior="normal"``).
     prior : str, Prior or Law, default="bg"
         The law of the coefficients: "log", "lap", "eg", "ifa", "bg", "ebg", "et", "te", "teoff",
         "adaptive" (learnt), or an object of :mod:`noisyica.priors` or :mod:`noisyica.laws`.
@@ -65,35 +65,35 @@ class NoisyICA(
     sampler : {"gibbs", "metropolis"}, default="gibbs"
         Exact conditional draws, or the paper's proposals from the prior.
     mean : {"free", "zero", "shift", "shift-after", "offset", "offset-logistic"}, default="free"
-        "free": a mean is learnt. "zero": there is none. "shift": there is none, but a location of
-        the coefficients is learnt, common to all: that of those that are on, and with "eg", "ebg"
-        and "te" inside the scale. "shift-after": the same after censoring and scaling. "offset",
-        "offset-logistic": each row has a Laplacian or logistic offset on all its columns, whose
-        scale is learnt. ("teoff" has an offset of its own, and no mean.)
+        "free": a mean is learnt. "zero": there is none. "shift": there is no mean, but the
+        coefficients have a common location, which is learnt; zeros stay zero, and with "eg", "ebg"
+        and "te" it is inside the scale. "shift-after": the location is added after zeros and
+        scales. "offset", "offset-logistic": each row has a Laplacian or logistic offset on all its
+        columns, whose scale is learnt. ("teoff" has an offset of its own, and no mean.)
     noise : {"auto", "isotropic", "diagonal", "student"}, default="auto"
-        "auto": a variance for each column and a weight for each row, and in the end only what the
-        rows tell apart: where columns do not differ, they have one variance, and where rows do not,
-        the noise is normal. ("em", "fam-em" and priors of one's own that do not know of weights
-        have none of rows; :class:`noisyica.Smooth` components, "fam-em", and as many components as
-        columns or more have one variance.) "isotropic": one noise variance. "diagonal": one for
-        each column of X. "student": one noise variance, divided by a hidden weight of each row, so
-        that outlying rows count for little; the degrees of freedom are learnt.
+        "auto": a variance for each column and a weight for each row; at the end, only what the rows
+        support is kept: equal columns get one variance, and if rows do not differ, the noise is
+        normal. (Rows have no weights with "em", "fam-em", and priors of your own that do not
+        support them. There is one variance with :class:`noisyica.Smooth`, "fam-em", and at least
+        as many components as columns.) "isotropic": one noise variance. "diagonal": one for each
+        column of X. "student": one noise variance, divided by a hidden weight of each row, so that
+        outlying rows count for little; the degrees of freedom are learnt.
     mixing_prior : {"normal", "sparse", "nonnegative", None}, Law or Smooth, default="normal"
-        The prior of A's entries, whose scale is learnt for each column: normal; zero or normal;
-        zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
+        The prior of A's entries, whose scale is learnt for each column (empirical Bayes): normal;
+        zero or normal; zero or exponential; any law of :mod:`noisyica.laws`; smooth over neighbours
         (:class:`noisyica.Smooth`). None, and always "em" and "fam-em": maximum likelihood.
     init : {"auto", "pca", "fastica", "varimax", "random"} or array (d, p), default="auto"
         The mixing matrix to start from, or how to find one. "auto" is FastICA or, with one scale
         per row or a law of A that has an atom, the best of several starts. With more components
-        than columns, where FastICA does not apply, these are random directions.
+        than columns, to which FastICA does not apply, starts are random directions.
     n_init : int or "auto", default="auto"
-        The number of starts, learnt from together; the result is that of greatest likelihood. Those
-        after the first are random rotations of the principal components, or random directions.
-        "auto" is one start. Unless it is 1, or ``max_iter`` is at most 200, halves of the rows are
-        learnt from, too (``reliability_``), which takes as long as 200 to 800 further iterations.
+        The number of starts, which are learnt from together; the result of highest likelihood is
+        kept. All but the first are random rotations of the principal components, or random
+        directions. "auto" is one start. Unless it is 1, or ``max_iter`` is at most 200, halves of
+        the rows are learnt from, too (``reliability_``): 200 to 800 further iterations.
     n_draws : int or (int, int), default=10
-        The number of sweeps per iteration of "mcem"; two numbers are those of the first and of the
-        last of ``max_iter`` iterations, between which it grows evenly.
+        The number of sweeps per iteration of "mcem". Two numbers are those of the first and the
+        last of ``max_iter`` iterations, between which the number grows evenly.
     burn_in : float, default=0.5
         The share of ``max_iter`` during which the step is 1.
     kappa : float, default=0.9
@@ -101,40 +101,40 @@ class NoisyICA(
     max_iter : int, default=1000
         The maximum number of iterations.
     tol : float, default=1e-3
-        "saem" stops after burn-in when summaries of its draws no longer drift: at three looks one
-        after the other, their means over the two halves of the latter part of the run since burn-in
-        differ by less than their standard deviation plus this share of them. 0 runs all iterations.
+        "saem" stops after burn-in when summaries of its draws no longer drift: three times in a
+        row, their means over the two halves of the latter part of the run since burn-in differ by
+        less than their standard deviation plus this share of them. 0 runs all iterations.
     dtype : {"float32", "float64"}, default="float32"
         The precision of the sampler; sums over blocks of rows and the M-step are in float64.
     random_state : int, RandomState or None, default=None
-        The random seed; it decides a fit, whatever the threads (to rounding before JAX 0.10).
+        The seed, which determines a fit, with any number of threads (to rounding before JAX 0.10).
     verbose : bool, default=True
         Whether to show progress on a terminal when something takes more than a second.
     boundaries : bool, default=False
         Whether to truncate on random boundaries, as the paper's convergence theorem assumes: a run
-        whose statistics leave a ball, or jump, returns to its start, and the ball doubles.
+        whose statistics leave a ball, or jump, returns to its start, and the ball doubles in size.
         ``history_`` counts the "returns".
     grow : "auto" or False, default="auto"
-        "auto": burn-in of "saem" takes some of many rows, chosen at random, and only the last
-        iterations take all of them: a fraction of the time, to the same result.
+        "auto": if there are many rows, burn-in of "saem" uses some of them, chosen at random, and
+        only the last iterations use all: the same result in a fraction of the time.
     warm_start : bool, default=False
-        Whether to start from the parameters of the last fit where they have the same shape. Where
-        that fit had fewer components, a second run starts from those, completed with components of
-        what they leave of X, and the result is that of greater likelihood.
+        Whether to start from the parameters of the last fit, if they have the same shape. If that
+        fit had fewer components, a second run starts from those, completed by components of their
+        residuals, and the result of higher likelihood is kept.
     transform_algorithm : {"mean", "map"}, default="mean"
         What ``transform`` gives: the posterior mean of the coefficients, or the most probable ones
         (:meth:`noisyica.Model.map`).
     device : {"auto", "cpu", "gpu"}, default="auto"
         Where to compute. "auto" is a GPU if there is one that JAX can use (``pip install
-        'noisyica[cuda]'``). It does not change what is learnt, up to Monte-Carlo error.
+        'noisyica[cuda]'``). Up to Monte-Carlo error, results do not depend on it.
     callback : callable, optional
         ``callback(iteration, model)`` is called from time to time with the
         :class:`noisyica.Model` learnt so far (from the first of several starts); the fit ends there
         if it returns True.
     checkpoint : path, optional
-        A file in which ``fit`` notes from time to time where it stands. If the file exists already,
-        left by an interrupted fit of the same data with the same settings, ``fit`` goes on from it,
-        to the same result. It is removed when the fit ends.
+        A file in which ``fit`` saves its state from time to time. If the file exists already, left
+        by an interrupted fit of the same data with the same settings, ``fit`` continues from it, to
+        the same result. It is removed when the fit ends.
 
     Attributes
     ----------
@@ -144,11 +144,11 @@ class NoisyICA(
     mixing_ : array (d, p)
         A, the transpose of ``components_``; for a hidden A, its posterior mean.
     components_std_, components_probability_ : array (p, d)
-        For a hidden A, the posterior standard deviation of each entry and, where ``mixing_prior``
-        lets entries be zero, the probability that it is not. ``mixing_prior_`` has what was learnt
-        of their law for each component, in units of X.
+        For a hidden A, the posterior standard deviation of each entry and, if ``mixing_prior``
+        lets entries be zero, the probability that it is not. ``mixing_prior_`` has the learnt law
+        of the entries for each component, in units of X.
     mean_ : array (d,)
-    noise_variance_ : float, or array (d,) where columns have noise of their own
+    noise_variance_ : float, or array (d,) if columns have noise of their own
     noise_dof_, row_weights_ : float, array (n,)
         For Student noise only: the degrees of freedom nu, and the posterior mean of the weight of
         each row that was learnt from. A row of weight one has the noise variance sigma^2
@@ -167,22 +167,22 @@ class NoisyICA(
         whether they are robust, or by the model.
     reliability_ : array (p,)
         The absolute cosine that each component is expected to have with what infinitely many such
-        rows would show, rather too low than too high: from components learnt from halves of the
-        rows (:mod:`noisyica.engine.reliability`). Those of 0.96 or more are called reliable;
-        those below 0.8 are doubtful, and ``fit`` warns of them. It is not there for ``n_init=1``.
+        rows would show. It is estimated from components learnt from halves of the rows, rather too
+        low than too high (:mod:`noisyica.engine.reliability`). Components of 0.96 or more are
+        reliable; those below 0.8 are doubtful, and ``fit`` warns of them. Absent if ``n_init=1``.
     stability_ : array (runs - 1, p)
-        Only where there are several runs (``n_init`` > 1): the absolute cosine of each component
-        with its match in each of the other runs. Runs that agree have found the same optimum, which
-        is not to say that other rows would have it: see ``reliability_``. Where data have grown
-        (``grow``), the other runs are as they were before all rows took part.
+        Only if there are several runs (``n_init`` > 1): the absolute cosine of each component with
+        its match in each of the other runs. Runs that agree have found the same optimum, but other
+        rows need not have it: see ``reliability_``. If the data have grown (``grow``), the other
+        runs are as they were before all rows took part.
     history_ : dict of arrays
         ``iteration``, ``n_components``, ``noise_variance`` (its mean), ``column_norms``,
         ``gaussian_log_likelihood`` and the prior's parameters, after each iteration.
         ``n_components`` falls at the end where components are dropped.
     n_iter_, converged_ : int, bool
     convergence_time_ : int
-        The paper's t_conv: the first iteration after which A stays within a thousandth of its first
-        distance from where it ends.
+        The paper's t_conv: the first iteration after which the distance of A from its final value
+        stays below a thousandth of what it was at first.
     n_features_in_, feature_names_in_ : int, array
 
     Examples

@@ -84,7 +84,7 @@ class Fitted(TransformerMixin):  # type: ignore[misc]
     def components_std_(self) -> np.ndarray:
         """The posterior standard deviation of each entry of the components, (p, d)."""
         if not hasattr(self, "_spread"):
-            raise AttributeError("components_std_ is there after a fit with a mixing_prior only.")
+            raise AttributeError("There is no components_std_ without a mixing_prior.")
         return outcome.standard_deviations(self._spread, self.components_, self.prior_)
 
     def standard_errors(

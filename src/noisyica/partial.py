@@ -89,6 +89,6 @@ def _check(task: Any) -> None:
     """Raise ValueError if the algorithm does not average over iterations."""
     if not task.plan.algorithm.stops_by_itself or task.plan.truncate:
         raise ValueError(
-            "partial_fit needs algorithm='saem' and boundaries=False: other algorithms have no "
-            "step with which a new block could join what is known."
+            "partial_fit needs algorithm='saem' and boundaries=False: with other "
+            "settings, a new block cannot be combined with earlier ones."
         )

@@ -391,7 +391,7 @@ def test_other_data_do_not_resume(long):
     record._replace(status="running", source=source).write(folder / "other")
     result = call("fit", "--resume", folder / "other")
     assert result.exit_code == 1
-    assert "no longer what the run was begun with" in " ".join(result.output.split())
+    assert "has changed since the run began" in " ".join(result.output.split())
     (folder / "other" / "run.json").write_text("{")
     assert "is damaged" in " ".join(call("fit", "--resume", folder / "other").output.split())
     assert os.listdir(folder / "other") == ["run.json"]

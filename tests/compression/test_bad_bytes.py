@@ -24,7 +24,7 @@ def example():
     return model, compress(model, X).data
 
 
-ANY_DAMAGE = "damaged|not what noisyica.compress makes|format"
+ANY_DAMAGE = "damaged|not made by noisyica.compress|format"
 
 
 def test_damage_is_noticed(example):
@@ -64,8 +64,8 @@ def test_forged_check_sums_do_no_harm(example):
 def test_what_is_wrong_is_said(example):
     model, data = example
     cases = {
-        b"": "not what noisyica.compress makes",
-        b"PK" + data: "not what noisyica.compress makes",
+        b"": "not made by noisyica.compress",
+        b"PK" + data: "not made by noisyica.compress",
         change(data, 4, b"\x09"): "format 9.*upgrade",
         change(data, 5, struct.pack("<I", 2**31)): "promise 2147483648 rows.*max_entries",
         change(data, 5, struct.pack("<I", 0)): "damaged: they promise 0 rows",

@@ -1,5 +1,6 @@
 """A law that a user writes in a few lines can do everything that a law of noisyica can."""
 
+import functools
 import inspect
 import json
 from pathlib import Path
@@ -9,8 +10,11 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from noisyica import Model, NoisyICA, compress, decompress, plot
+from noisyica import Model, NoisyICA, compress, decompress, plot, priors, report
+from noisyica.app.command_line import app
+from noisyica.data import Data, Lines, write_table
 from noisyica.laws import (
     FIRST_LOCATION,
     Dirac,
@@ -25,16 +29,21 @@ from noisyica.laws import (
 )
 from noisyica.priors import Independent, from_plain, to_plain
 from tests.own_laws import ClosedNormal, Quartic, SkewSecant
-from tests.tools import matched_cosine
+from tests.tools import LAWS, matched_cosine
 
 LEAN = 0.8
 
 
 def test_the_law_is_the_one_of_the_documentation():
-    page = Path(__file__).parents[2] / "docs" / "laws.md"
+    page = Path(__file__).parents[2] / "docs" / "extending.md"
     text = inspect.getsource(SkewSecant).strip()
     assert text in page.read_text()
     assert len([line for line in text.splitlines() if line]) <= 15
+
+
+def test_the_tests_of_all_laws_have_it():
+    """LAWS is what tests/laws/test_laws.py and others are parametrised by."""
+    assert isinstance(LAWS["own"], SkewSecant)
 
 
 # ---- answers
@@ -268,6 +277,46 @@ def test_plots(ica, X):
     np.testing.assert_allclose(medians, np.median(ica.transform(X[:50]), 0), atol=0.15)
     assert any("lean" in axes.get_title() for axes in plot.convergence(ica).axes)
     plt.close("all")
+
+
+def test_its_density_is_drawn(ica):
+    panel = plot.density(ica).axes[0]
+    t, drawn = panel.lines[0].get_data()
+    with jax.enable_x64(True):
+        expected = np.exp(np.asarray(ica.prior_.law.log_density(np.asarray(t, float))))
+    apart = t != 0  # where a law may have a pole, and the density is that beside it
+    assert apart.sum() >= 160
+    np.testing.assert_allclose(drawn[apart], expected[apart], rtol=1e-4, atol=1e-6)
+
+
+def test_report(ica, X):
+    rows = Data(X, {}, np.arange(len(X)).astype(str), Lines([f"c{i}" for i in range(12)]))
+    page = report.build(ica, rows)
+    assert "independent, SkewSecant" in page
+    assert "Prior: lean" in page
+
+
+def test_the_command_line_knows_it_by_the_name_in_the_table(X, model, tmp_path, monkeypatch):
+    law = functools.partial(Independent, SkewSecant(0.3))
+    monkeypatch.setitem(priors.TABLE, "secant", law)
+    monkeypatch.chdir(tmp_path)
+    write_table("rows.csv", X, [f"s{i}" for i in range(len(X))], [f"c{i}" for i in range(12)])
+
+    def call(*words):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    settings = ("--noise", "isotropic", "--mean", "zero", "--max-iter", "80", "--seed", "0")
+    call("fit", "rows.csv", "-p", "2", "--prior", "secant", *settings, "-o", "run")
+    learnt = NoisyICA.load("run/model.npz")
+    assert isinstance(learnt.prior_.law, SkewSecant)
+    assert matched_cosine(learnt.mixing_, model.mixing) > 0.99
+    assert "lean" in call("info", "run")
+    call("transform", "run", "rows.csv", "-o", "coefficients.npz")
+    np.testing.assert_allclose(
+        np.load("coefficients.npz")["coefficients"], learnt.transform(X), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

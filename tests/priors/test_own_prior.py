@@ -36,7 +36,7 @@ def test_it_is_written_with_the_core_alone_in_at_most_sixty_lines():
     assert len(source.splitlines()) <= 60
     written = {name for name in vars(BusyRows) if not name.startswith("_")} - {"parameter_names"}
     assert written == set(Prior.__abstractmethods__)
-    tutorial = Path(__file__).parents[2] / "docs" / "laws.md"
+    tutorial = Path(__file__).parents[2] / "docs" / "extending.md"
     assert source.partition('"""\n\n')[2] in tutorial.read_text()  # the page shows what is tested
 
 

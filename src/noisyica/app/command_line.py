@@ -194,7 +194,7 @@ def report(
 
 @app.command()
 def info(run: Annotated[Path | None, RunOrModel] = None) -> None:
-    """Say what a run or a model holds; without one, what is installed.
+    """Say what a run or a model contains; without one, what is installed.
 
     Example: noisyica info run
     """

@@ -111,22 +111,22 @@ class Reading:
     shape: Annotated[str | None, reading("Rows are images of this size, such as 16x16.")] = None
     mesh: Annotated[
         Path | None,
-        reading("A surface whose vertices the columns are: GIFTI, VTK, PLY, OBJ or .npz."),
+        reading("A surface with one vertex per column: GIFTI, VTK, PLY, OBJ or .npz."),
     ] = None
     mask: Annotated[
-        Path | None, reading("A NIfTI volume: voxels that are not 0 are read, and no others.")
+        Path | None, reading("A NIfTI volume: only voxels in which it is not 0 are read.")
     ] = None
     ica: Annotated[
         str | None,
         reading(
-            "Of one NIfTI file with several volumes: spatial (rows are voxels, coefficients are "
+            "For a NIfTI file with several volumes: spatial (rows are voxels, coefficients are "
             "maps; the default) or temporal (rows are volumes)."
         ),
     ] = None
     patch_size: Annotated[
         int | None, reading("Cut images into square patches with sides of this many pixels.")
     ] = None
-    stride: Annotated[int | None, reading("Pixels from one patch to the next.")] = None
+    stride: Annotated[int | None, reading("Distance from one patch to the next, in pixels.")] = None
     colour: Annotated[bool, reading("Keep the images' colours.")] = False
     size: Annotated[str | None, reading("Resize images to this size, such as 64x64.")] = None
     centre_patches: Annotated[bool, reading("Subtract the mean of each patch.")] = False
@@ -162,16 +162,16 @@ class Learning:
     n_init: Annotated[
         str,
         learning(
-            "Number of starts; the likeliest result is kept. Unless it is 1, the reliability of "
-            "components is found; auto is one start."
+            "Number of starts; the result of highest likelihood is kept. auto is one start. Unless "
+            "it is 1, the reliability of components is estimated."
         ),
     ] = "auto"
     n_draws: Annotated[int, learning("Sweeps per iteration of mcem.", min=1)] = 10
-    burn_in: Annotated[float, learning("Share of the iterations with step 1.", min=0, max=1)] = 0.5
-    kappa: Annotated[float, learning("The step falls as t^-kappa.", min=0.5, max=1)] = 0.9
+    burn_in: Annotated[float, learning("Share of iterations whose step is 1.", min=0, max=1)] = 0.5
+    kappa: Annotated[float, learning("Later steps are t^-kappa.", min=0.5, max=1)] = 0.9
     max_iter: Annotated[int, learning("The maximum number of iterations.", min=1)] = 1000
     tol: Annotated[
-        float, learning("Drift below which saem stops; with 0 it does all iterations.", min=0)
+        float, learning("Tolerated drift when saem stops; 0 runs all iterations.", min=0)
     ] = 1e-3
     dtype: Annotated[str, learning("float32 or float64.")] = "float32"
     transform_algorithm: Annotated[

@@ -99,7 +99,7 @@ class Place:
         names = {path.name for path in folder.iterdir()} - {LOCK}
         if not all(any(fnmatch(name, pattern) for pattern in OWN_FILES) for name in names):
             raise ValueError(
-                f"{folder} is not empty, and has more in it than a run leaves: name another."
+                f"{folder} is not empty, and has files that no run wrote: name another folder."
             )
         if names and not overwrite:
             raise ValueError(

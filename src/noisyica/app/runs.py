@@ -301,7 +301,7 @@ def _read_same_data(record: Record) -> Data:
     data = record.source.read_or_open()
     if readers.fingerprint(data.X) != record.fingerprint:
         raise ValueError(
-            f"{record.source.path} is no longer what the run was begun with: "
+            f"{record.source.path} has changed since the run began: "
             "the run cannot continue with other data."
         )
     return data

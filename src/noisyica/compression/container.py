@@ -146,8 +146,8 @@ def unpack(model: Model, data: bytes, max_entries: int) -> Code:
         raise ValueError(DAMAGED + str(error)) from error
     if _check_of_symbols(code) != CHECK.unpack_from(data, end)[0]:
         raise ValueError(
-            DAMAGED + "the check sum of the symbols is wrong. Or the model's prior is made of a "
-            "Python function that is not the one it was when they were compressed."
+            DAMAGED + "the check sum of the symbols is wrong. Or the model's prior contains a "
+            "Python function that has changed since they were compressed."
         )
     return code
 
@@ -155,9 +155,7 @@ def unpack(model: Model, data: bytes, max_entries: int) -> Code:
 def _check_header(model: Model, data: bytes, max_entries: int) -> int:
     """Return the number of rows, after all checks that are possible before decoding."""
     if len(data) < HEADER.size + 2 * CHECK.size or not data.startswith(MAGIC):
-        raise ValueError(
-            "These bytes are not what noisyica.compress makes, or only the beginning of it."
-        )
+        raise ValueError("These bytes were not made by noisyica.compress, or they are incomplete.")
     _, version, n, d, p, fingerprint = HEADER.unpack_from(data)
     if version != VERSION:
         raise ValueError(

@@ -49,8 +49,7 @@ def read_volumes(path: Path, *, mask: str | Path | None = None, ica: str | None 
     inside = _changing(files, images) if mask is None else _mask(Path(mask), shape, affine)
     if not inside.any():
         raise BadFile(
-            f"{path}: no voxel differs between the volumes. "
-            "Give a mask, if they are to be read all the same."
+            f"{path}: no voxel differs between the volumes. Give a mask to read them nevertheless."
         )
     count = sum(math.prod(image.shape[3:]) for image in images)
     dtype = np.result_type(*(_precision(image) for image in images))

@@ -30,20 +30,20 @@ def doubts(task: Task, run: Run, kept: int, names: Any) -> list[str]:
     if task.plan.diagonal and lost.any():
         said.append(
             f"{_columns(lost, names)} are less than {_LOST:.0g} times as large as the others: "
-            "nothing is learnt of them. Bring the columns to one scale."
+            "nothing can be learnt about them. Bring the columns to one scale."
         )
     if kept > n:
         said.append(
-            f"{kept} components are more than {n} rows can determine: most of what they are comes "
-            "from the prior and the start. Take fewer components, or n_components='auto'."
+            f"{kept} components are more than {n} rows can determine: they depend mostly on the "
+            "prior and the start. Use fewer components, or n_components='auto'."
         )
     own_noise = task.with_own_noise if task.rows.basis is None else None  # Smooth refuses it
     if own_noise is not None and kept > own_noise:
         said.append(
             f"{kept} components were found with equal noise in all columns, but with a noise "
-            f"variance for each column there would be about {own_noise}, and that fits "
-            "better (by the BIC of normal components): many components may be noise of single "
-            "columns. Take noise='diagonal', or bring the columns to one scale."
+            f"variance for each column there would be about {own_noise}, and that model fits "
+            "better (by the BIC of normal components): many components may describe the noise of "
+            "single columns. Use noise='diagonal', or bring the columns to one scale."
         )
     return [text for text in said if text]
 
@@ -62,15 +62,15 @@ def _noise_at_its_floor(task: Task, run: Run, names: Any) -> str:
             return ""
         return (
             f"The noise variance of {_columns(met, names)} ran to zero, and was held at "
-            f"{LEAST_OWN_NOISE:g} of the column's own: a component has taken such a column over "
-            "(a Heywood case), or it has hardly any noise. Take fewer components, or "
-            "noise='isotropic'."
+            f"{LEAST_OWN_NOISE:g} of the column's own: either a component explains such a column "
+            "completely (a Heywood case), or the column has hardly any noise. Use fewer "
+            "components, or noise='isotropic'."
         )
     if met.all() and task.plan.algorithm.at_mode and task.p > task.rows.d:
         return (
             f"The noise variance ran to zero, and was held at {LEAST_AT_MODE:g} of the mean "
             f"square of X: at their mode, {task.p} components fit any row of {task.rows.d} "
-            "columns. Take algorithm='saem', or fewer components."
+            "columns exactly. Use algorithm='saem', or fewer components."
         )
     return ""
 

@@ -187,10 +187,10 @@ def warning(values: np.ndarray) -> str:
     if not poor.size:
         return ""
     return (
-        f"{poor.size} of {len(values)} components are doubtful ({listed(poor)}): other rows would "
-        f"probably show others (reliability_ is below {DOUBTFUL:g}), as half of the rows do, or "
-        "coefficients are nearly normal. More rows, fewer components or another prior may help; "
-        "n_init=1 leaves this check out."
+        f"{poor.size} of {len(values)} components are doubtful ({listed(poor)}): their "
+        f"reliability_ is below {DOUBTFUL:g}. Other rows would probably show other components, "
+        "because halves of these rows do, or because coefficients are nearly normal. More rows, "
+        "fewer components or another prior may help; n_init=1 leaves this check out."
     )
 
 

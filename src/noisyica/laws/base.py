@@ -31,7 +31,7 @@ def law(*static: str) -> Callable[[type[LawType]], type[LawType]]:
     """Make a class of laws an immutable dataclass, a pytree, and known to files by its name.
 
     The fields named ``static`` are part of the law's structure; all others are parameters: numbers
-    or arrays, which may be learnt. The page docs/laws.md has examples.
+    or arrays, which may be learnt. The page docs/extending.md has examples.
     """
 
     def decorate(cls: type[LawType]) -> type[LawType]:
@@ -120,7 +120,8 @@ class Law:
     All methods act on arrays, element by element, and are made of JAX functions. The parameters may
     be arrays that are broadcast with the arguments.
 
-    See :mod:`noisyica.laws` for the laws that there are, and docs/laws.md for how to write one.
+    See :mod:`noisyica.laws` for the laws that there are, and docs/extending.md for how to write
+    one.
     """
 
     n_uniforms: ClassVar[int] = 2
@@ -147,8 +148,8 @@ class Law:
         """
         if not _is_own(type(self), "log_density"):
             raise NotImplementedError(
-                f"The law {type(self).__name__} has no method log_density, from which all answers "
-                "are computed that a law does not give itself."
+                f"The law {type(self).__name__} has no method log_density, from which all "
+                "answers are computed that the law has no method for."
             )
         return self.log_density(t)
 

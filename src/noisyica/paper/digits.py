@@ -170,7 +170,7 @@ def _picture(records: list[Record], fit: str, shape: tuple[int, int]) -> Picture
     return Picture(
         PICTURES[fit],
         drawing.model_sheets(models, shape, 10, 2),
-        f"The mean (first, less its average) and the {P} components of each model, {fit}. "
+        f"The mean (first, its average subtracted) and the {P} components of each model, {fit}. "
         "Each component is multiplied by the root mean square of its coefficients; all components "
         "are on one colour scale, and so are all means. The model teoff has no mean, "
         "but an offset for each image: its first place is empty.",

@@ -107,8 +107,8 @@ def run(options: Options) -> Result:
         "*roughness* is the mean square difference of neighbouring pixels, 0 for a constant and 1 "
         "for white noise; *sparsity* is Hoyer's, of an image's coefficients (posterior means), "
         "from 0 to 1.",
-        f"{patches.description} The paper has 499,697 patches; of which grid, and whether their "
-        "means were subtracted, it does not say.",
+        f"{patches.description} The paper has 499,697 patches; it does not say on which grid, "
+        "nor whether their means were subtracted.",
         {"repeats": len(seeds), "iterations": max_iter, "fit": "A hidden (the default)"},
         entries,
         reading.claims,
@@ -148,8 +148,8 @@ def read(entries: Sequence[Entry], real: bool = False) -> Reading:
         )
         claims.append(Claim(text, log["roughness"].ours > bg["roughness"].ours))
     notes = [
-        "The mean of a patch is subtracted because it has most of the variance, and one constant "
-        "component would have it: the offset model (teoff) then has no offset to find."
+        "The mean of a patch is subtracted because it has most of the variance, which would take "
+        "up one constant component. The offset model (teoff) then has no offset to find."
     ]
     return Reading(claims, notes)
 
@@ -160,7 +160,8 @@ def _picture(records: list[Record], name: str, shape: tuple[int, int]) -> Pictur
     return Picture(
         name,
         drawing.model_sheets(models, shape, 10, 2, own_scale=True),
-        f"The mean (first, less its average) and the {p} components of each model. Each is divided "
-        "by its own largest entry: compared are patterns, whose sizes differ widely."
+        f"The mean (first, its average subtracted) and the {p} components of each model. Each is "
+        "divided by its own largest entry: this shows their patterns, although their sizes differ "
+        "widely."
         + (" The model teoff has no mean: its first place is empty." if "teoff" in models else ""),
     )

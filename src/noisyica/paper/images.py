@@ -152,18 +152,17 @@ def _notes() -> list[str]:
     zeros = np.square(truth()).sum(1).mean()
     return [
         '"A hidden" is the library\'s default (a normal prior for the columns of A, whose scale is '
-        'learnt). With "A sparse" its entries are zero or normal, with "A smooth" those of '
-        "neighbouring pixels are alike. Our other methods are maximum likelihood, as in the paper. "
-        "FastICA, factor "
-        "analysis and sparse PCA have no scale of their own: they are given the true variance of "
-        "the coefficients, and their noise variance is that of the residual, without a correction "
-        "for the number of parameters. Sparse PCA and varimax look for components that are "
-        "themselves sparse, and these are sparse (13 and 25 of 256 pixels are not 0, and no pixel "
-        "is in both): they use what no other method knows, except the one with A sparse. In the "
-        "last tables each estimated column has the scale that suits it best. Least squares with "
-        "the true coefficients is no "
-        "method but a bound: the error that is left when nothing is hidden. (A normal prior for A, "
-        "or a penalty, can still do better.)",
+        'learnt). With "A sparse" its entries are zero or normal; with "A smooth" entries of '
+        "neighbouring pixels are similar. Our other methods maximise the likelihood in A, as in "
+        "the paper. FastICA, factor analysis and sparse PCA do not determine the scale of the "
+        "coefficients: they are given the true variance of the coefficients, and their noise "
+        "variance is that of the residual, without a correction for the number of parameters. "
+        "Sparse PCA and varimax look for components that are themselves sparse. The true "
+        "components are sparse (13 and 25 of their 256 pixels are nonzero, and no pixel is nonzero "
+        "in both), so these two methods use knowledge that no other method has, except the one "
+        "with A sparse. In the last tables each estimated column has the scale that fits best. "
+        "Least squares with the true coefficients is not a method but a bound: the error that "
+        "remains if nothing is hidden. (A normal prior for A, or a penalty, can still do better.)",
         f"{IFA_CLASSES} The error of IFA is mostly one of scale, as the table at the best scale "
         "shows: its law has a variance of at least 1, the truth 0.8, and the larger its variance, "
         "the smaller is A. EM/IFA and SAEM/IFA maximise the same likelihood; in the paper their "

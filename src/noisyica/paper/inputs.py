@@ -148,8 +148,8 @@ def faces(path: str | Path | None, max_patches: int) -> Images:
         patches = patches[np.sort(chosen)]
     part = f"{len(patches):,} of the {total:,}" if len(patches) < total else f"The {total:,}"
     text = (
-        f"{part} grey {PATCH} x {PATCH} patches (with values from 0 to 1, less the mean of each "
-        f"patch), on a grid with step {STRIDE}, of {origin}."
+        f"{part} grey {PATCH} x {PATCH} patches (from 0 to 1, the mean of each subtracted), on a "
+        f"grid with step {STRIDE}, of {origin}."
     )
     return Images(patches, (PATCH, PATCH), np.empty(0), text, folder is not None)
 

@@ -189,7 +189,7 @@ def read(entries: Sequence[Entry], real: bool) -> Reading:
         least = min(agreement, key=lambda prior: agreement[prior])
         cosines = ", ".join(f"{cosine:.3f} ({prior})" for prior, cosine in agreement.items())
         text = (
-            f"The mean cosine of the components of refits is {cosines}. It is least for {least}; "
+            f"The mean cosine of the components of refits is {cosines}. It is lowest for {least}; "
             "the paper calls teoff unstable."
         )
         claims.append(Claim(text, least == "teoff" if real else None))

@@ -195,9 +195,9 @@ def _warn(poor: int, n: int) -> None:
     if poor:
         warnings.warn(
             f"The likelihood of {poor:,} of {n:,} rows could not be computed: a few of the draws "
-            "have all the weight, so that its error is not known (it is given as infinite). This "
-            "happens where the model leaves next to no noise, or does not fit the rows at all; "
-            "scores, AIC and BIC of these rows mean little.",
+            "have all the weight, so its error is unknown and given as infinite. This happens if "
+            "the model leaves next to no noise, or does not fit the rows at all; scores, AIC and "
+            "BIC of these rows mean little.",
             RuntimeWarning,
             stacklevel=2,
         )

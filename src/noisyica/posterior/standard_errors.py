@@ -148,8 +148,8 @@ def standard_errors(
     if robust and len(X) < ROWS_PER_COMPONENT * (p + free_mean):
         robust = False
         warnings.warn(
-            f"{len(X)} rows are too few for robust standard errors of {p} components: these are by "
-            "the model, and are right only if the model is.",
+            f"{len(X)} rows are too few for robust standard errors of {p} components: the errors "
+            "are by the model, and are right only if the model is.",
             stacklevel=3,
         )
     directions = prior_directions(parameters.prior, p)

@@ -359,7 +359,7 @@ def _short(value: np.ndarray) -> str:
 def as_pytree(*fields: str, static: str | None = None) -> Any:
     """Register a class of priors as a pytree whose leaves are the named attributes.
 
-    ``static`` names one more attribute, which is part of the structure. The page docs/laws.md has
+    ``static`` names one more attribute, which is part of the structure. docs/extending.md has
     an example.
     """
 

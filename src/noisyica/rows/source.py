@@ -248,7 +248,7 @@ class InUnits:
         if far.any():
             raise ValueError(
                 f"X has entries in column {int(np.argmax(far))} that are too far from what the "
-                "model knows to compute with: are they in the units of the data that it was "
+                "model knows for any computation: are they in the units of the data that it was "
                 "learnt from?"
             )
         return values
