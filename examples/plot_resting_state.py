@@ -92,9 +92,7 @@ print("correlations with the true maps, CanICA:     ", correlations_of_canica.ro
 on = ica.probability_on_[order] > 0.9
 core = maps > 0.3
 print(f"voxels called: {on.sum()}, of which in a network: {(on & (maps > 0)).sum() / on.sum():.0%}")
-print(
-    f"of the {core.sum()} voxels with a signal above 0.3, called: {(on & core).sum() / core.sum():.0%}"
-)
+print(f"called of the {core.sum()} voxels above 0.3: {(on & core).sum() / core.sum():.0%}")
 print("image with thresholds:", ica.thresholded_img(0.9).shape)
 
 # %%
