@@ -48,6 +48,7 @@ n = 40_000
 often = np.array([0.7, 0.6, 0.15, 0.25])
 amounts = rng.exponential(size=(n, 4)) * (rng.random((n, 4)) < often)
 X = 0.3 + amounts @ habits + 0.5 * rng.normal(size=(n, len(hours)))
+X = X.astype(np.float32)
 
 # %%
 # A cluster

@@ -21,6 +21,7 @@ that looks like it, but its posterior mean.
 import matplotlib.pyplot as plt
 import mne
 import numpy as np
+from scipy.signal import find_peaks
 
 from noisyica.eeg import clean, fit_ica, simulate
 
@@ -42,15 +43,13 @@ def artefacts(ica):
     by_correlation = {"measure": "correlation", "threshold": 0.5}
     blinks, _ = ica.find_bads_eog(raw, **by_correlation)
     beats, _ = ica.find_bads_ecg(raw, method="correlation", **by_correlation)
-    ica.exclude = [*blinks, *beats]
+    ica.exclude = sorted({int(j) for j in (*blinks, *beats)})
     return ica
 
 
 ica = artefacts(fit_ica(raw, n_components=10, random_state=0))
-fast = artefacts(
-    mne.preprocessing.ICA(10, method="fastica", random_state=0, max_iter=1000).fit(raw)
-)
-print("taken out: noisyica", ica.exclude, "and FastICA", fast.exclude)
+infomax = artefacts(mne.preprocessing.ICA(10, method="infomax", random_state=0).fit(raw))
+print("taken out: noisyica", ica.exclude, "and Infomax", infomax.exclude)
 
 # %%
 # What is left
@@ -62,7 +61,7 @@ print("taken out: noisyica", ica.exclude, "and FastICA", fast.exclude)
 
 cleaned = {
     "nothing taken out": raw,
-    "FastICA, apply": fast.apply(raw.copy()),
+    "Infomax, apply": infomax.apply(raw.copy()),
     "noisyica, apply": ica.apply(raw.copy()),
     "noisyica, clean": clean(raw, ica),
 }
@@ -75,39 +74,51 @@ for name, error in errors.items():
 # %%
 # The picture
 # -----------
+#
+# Above: the true maps, and those of the components that were taken out. Below: some seconds of a
+# channel above the left eye, and its mean around all blinks, in which what is left of them shows.
 
 eeg = mne.pick_info(raw.info, mne.pick_types(raw.info, eeg=True))
-figure = plt.figure(figsize=(11, 7), layout="constrained")
-upper, lower = figure.subfigures(2, 1, height_ratios=[1, 2])
+figure = plt.figure(figsize=(11, 6), layout="constrained")
+upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.2])
 maps = {
     "blinks, true": simulated.blink[:, np.abs(simulated.blink).sum(0).argmax()],
     "heart, true": simulated.heartbeat[:, np.abs(simulated.heartbeat).sum(0).argmax()],
 }
-learnt = ica.get_components()
-for axes, j in zip(upper.subplots(1, 2 + len(ica.exclude)), [*maps, *ica.exclude], strict=True):
-    values = maps[j] if isinstance(j, str) else learnt[:, j]
+maps |= {f"component {j}, taken out": ica.noisy_.mixing_[:, j] for j in ica.exclude}
+for axes, (name, values) in zip(upper.subplots(1, len(maps)), maps.items(), strict=True):
     values = values * np.sign(values[np.abs(values).argmax()])
     mne.viz.plot_topomap(values, eeg, axes=axes, show=False, contours=4)
-    axes.set_title(j if isinstance(j, str) else f"component {j}, taken out")
+    axes.set_title(name)
 
-seconds = raw.times
+left, right = lower.subplots(1, 2, width_ratios=[1.6, 1])
+channel, seconds = eeg["ch_names"].index("Fp1"), raw.times
 part = (seconds > 10) & (seconds < 16)
-shown = ["nothing taken out", "FastICA, apply", "noisyica, clean"]
-channel = eeg["ch_names"].index("Fp1")
-for axes, name in zip(lower.subplots(3, 1, sharex=True), shown, strict=True):
-    axes.plot(seconds[part], microvolts[name][channel, part], color="C0", linewidth=0.8, label=name)
-    axes.plot(
-        seconds[part], true[channel, part], color="black", linewidth=0.8, label="without artefacts"
-    )
-    axes.set_title(
-        f"Fp1, {name}: error {errors[name]:.1f} microvolts over all channels", loc="left"
-    )
-    axes.set_ylabel("microvolts")
+left.plot(seconds[part], microvolts["nothing taken out"][channel, part], color="C3", linewidth=0.9)
+left.plot(seconds[part], microvolts["noisyica, clean"][channel, part], color="C0", linewidth=0.9)
+left.set(title="Fp1 before (red) and after clean (blue)", xlabel="seconds", ylabel="microvolts")
+
+peaks, _ = find_peaks(simulated.blink[channel], height=5e-5, distance=100)
+around = peaks[(peaks > 30) & (peaks < len(seconds) - 30), None] + np.arange(-30, 31)
+styles = {"Infomax, apply": "C1", "noisyica, apply": "C2", "noisyica, clean": "C0"}
+right.plot(np.arange(-0.3, 0.305, 0.01), true[channel, around].mean(0), color="0.6", linewidth=4)
+for name, colour in styles.items():
+    mean = microvolts[name][channel, around].mean(0)
+    right.plot(np.arange(-0.3, 0.305, 0.01), mean, color=colour, label=name)
+right.set(title="mean around blinks (grey: truth)", xlabel="seconds from a blink")
+right.legend(frameon=False, fontsize=9)
+for axes in (left, right):
     axes.spines[["top", "right"]].set_visible(False)
-axes.legend(["cleaned", "truth"], ncols=2, frameon=False, loc="upper right")
-axes.set_xlabel("seconds")
 plt.show()
 
 # %%
 # Conclusion
 # ----------
+#
+# All ways take the blinks out of this recording. They differ in what they do to the rest. MNE's
+# Infomax has no noise in its model, and taking a component out takes noise and brain activity
+# with it. The unmixing of the noisy model loses less, and posterior means lose least: between
+# blinks they take out nearly nothing.
+#
+# This recording has noisy sensors, for which the model is made. Where sensors have little noise,
+# the other ways are as good or better: the page on EEG has measurements of both.

@@ -14,9 +14,9 @@ compared between groups, given age.
 # Subjects
 # --------
 #
-# They are simulated on an ellipsoid with 400 vertices. Four regions vary between subjects, each
+# They are simulated on an ellipsoid with 500 vertices. Four regions vary between subjects, each
 # by itself. Age makes the first region thinner in everybody, and the disease makes the second one
-# thinner. Patients are eight years older on average.
+# thinner. Patients are ten years older on average.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +24,7 @@ from scipy.spatial import ConvexHull
 
 from noisyica import NoisyICA, Smooth, compare_groups
 
-d = 400
+d = 500
 turn = np.pi * (3 - np.sqrt(5)) * np.arange(d)  # points that are spread evenly over a sphere
 height = 1 - 2 * (np.arange(d) + 0.5) / d
 sphere = np.column_stack([np.cos(turn), np.sin(turn), np.zeros(d)])
@@ -32,16 +32,16 @@ sphere = sphere * np.sqrt(1 - height**2)[:, None] + height[:, None] * [0, 0, 1]
 faces = ConvexHull(sphere).simplices
 vertices = sphere * [2.0, 1.0, 0.8]
 
-centres = np.array([[-0.8, -0.5, 0.3], [0.7, -0.6, 0.4], [0.0, -0.9, -0.4], [0.95, 0.1, -0.3]])
+centres = np.array([[-0.7, -0.7, 0.2], [0.45, -0.6, 0.6], [-0.1, -0.9, -0.5], [0.7, -0.7, -0.3]])
 centres /= np.linalg.norm(centres, axis=1, keepdims=True)
 regions = np.exp(-np.square(sphere - centres[:, None]).sum(2) / (2 * 0.3**2))
 
 rng = np.random.default_rng(0)
 group = np.repeat(["control", "patient"], 60)
 ill = group == "patient"
-age = rng.normal(62, 8, size=120) + 8 * ill
+age = rng.normal(60, 8, size=120) + 10 * ill
 amounts = rng.laplace(size=(120, 4))
-amounts[:, 0] -= 0.06 * (age - age.mean())
+amounts[:, 0] -= 0.16 * (age - age.mean())
 amounts[:, 1] -= 1.1 * ill
 X = 3.0 + amounts @ regions + 1.0 * rng.normal(size=(120, d))
 
@@ -104,20 +104,21 @@ for k, (name, values) in enumerate(drawn.items()):
     mesh.set_array(values[faces].mean(1))
     mesh.set_clim(-top, top)
     axes.view_init(elev=15, azim=-75)
-    axes.set_box_aspect((2, 1, 0.8), zoom=1.6)
+    axes.set_box_aspect((2, 1, 0.8), zoom=1.3)
     axes.set_axis_off()
-    axes.set_title(name if k == 0 else f"component {order[k - 1]}: {name}", fontsize=10)
+    axes.set_title(name if k == 0 else f"component {order[k - 1]}:\n{name}", fontsize=10)
 
 axes, dots = lower.subplots(1, 2, width_ratios=[1, 1.4])
 place = np.arange(4)
-for result, shift, label in ((without_age, -0.2, "without age"), (given_age, 0.2, "given age")):
-    p_values = result.component_p_values_adjusted[order]
-    axes.barh(place + shift, p_values, height=0.35, label=label)
+for result, style, label in ((without_age, "o", "without age"), (given_age, "D", "given age")):
+    axes.plot(result.component_p_values_adjusted[order], place, style, label=label, markersize=9)
+axes.set_ylim(-0.5, 3.5)
+axes.grid(axis="y", color="0.9")
 axes.axvline(0.05, color="black", linewidth=1, linestyle="--")
 axes.set(xscale="log", yticks=place, yticklabels=[f"component {j}" for j in order])
 axes.set(xlabel="adjusted p-value (dashed: 0.05)")
 axes.invert_yaxis()
-axes.legend(frameon=False)
+axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
 coefficients = ica.transform(X)[:, order[0]] * signs[0]
 for label, colour in (("control", "C2"), ("patient", "C3")):
     mine = group == label
