@@ -104,3 +104,11 @@ plt.show()
 # %%
 # Conclusion
 # ----------
+#
+# The rows stayed where they were, and the components are the same up to the order in which sums
+# are rounded, and what a stochastic algorithm makes of this. The coefficients are a Dask array
+# again and were never all in one place.
+#
+# On one machine a cluster is no faster: the workers share its cores, and there are messages to
+# wait for. It is worth having where rows do not fit into one machine. (The page on sizes has
+# measurements, and says what happens when a worker is lost.)

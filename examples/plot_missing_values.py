@@ -15,9 +15,9 @@ itself.) After the fit, each missing value has a distribution.
 # A table with holes
 # ------------------
 #
-# scikit-learn's breast cancer data have thirty measurements of each of 569 tumours. Many go
-# together, as radius and area do. Logarithms are taken and columns standardised, and then two
-# fifths of all values are taken away at random.
+# scikit-learn's breast cancer data have thirty measurements of each of 569 tumours. Perimeters
+# and areas are left out, since the radius tells them nearly exactly. Logarithms of the others are
+# taken and columns standardised, and then two fifths of all values are taken away at random.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,9 @@ from sklearn.preprocessing import StandardScaler
 
 from noisyica import NoisyICA
 
-measured = load_breast_cancer().data
+tumours = load_breast_cancer()
+kept = ["perimeter" not in name and "area" not in name for name in tumours.feature_names]
+measured = tumours.data[:, kept]
 complete = StandardScaler().fit_transform(np.log(measured + 1e-3 * measured.max(0)))
 rng = np.random.default_rng(0)
 missing = rng.random(complete.shape) < 0.4
@@ -43,7 +45,7 @@ print(f"{(~missing.any(1)).sum()} of {len(X)} rows are complete")
 # Rows with holes are given as they are. The measurements are not equally precise, so each has
 # noise of its own.
 
-ica = NoisyICA(12, noise="diagonal", n_init=1, max_iter=300, tol=0, random_state=0).fit(X)
+ica = NoisyICA(8, noise="diagonal", n_init=1, max_iter=400, tol=0, random_state=0).fit(X)
 
 # %%
 # Guesses
@@ -119,3 +121,12 @@ plt.show()
 # %%
 # Conclusion
 # ----------
+#
+# Rows with holes need no preparation, and guesses are far better than means of columns or
+# neighbours. Regressions of each column on all others, iterated, guess a little better still.
+# (They may use all that columns have in common; here it goes through eight components.)
+#
+# What the model gives besides are intervals. They come from the rows with holes alone, and hold
+# about as many of the missing values as they promise; the wide ones somewhat fewer, since real
+# measurements have heavier tails than the normal noise of the model, and the model is itself
+# learnt from the data and taken as certain.

@@ -82,13 +82,14 @@ new, _ = hours(300)
 # The fit
 # -------
 #
-# An object of the law is all that ``prior`` needs. Beside it there are two of the library's own:
-# ``"log"``, which is symmetric, and ``"adaptive"``, which learns any symmetric law.
+# An object of the law is all that ``prior`` needs; it begins with a law that leans to the right.
+# Beside it there are two of the library's own: ``"log"``, which is symmetric, and ``"adaptive"``,
+# which learns any symmetric law.
 
-settings = {"noise": "isotropic", "n_init": 1, "max_iter": 500, "random_state": 0}
+settings = {"noise": "isotropic", "n_init": 1, "max_iter": 400, "tol": 0, "random_state": 0}
 fits = {
     name: NoisyICA(3, prior=prior, **settings).fit(X)
-    for name, prior in {"log": "log", "adaptive": "adaptive", "own": SkewLogistic()}.items()
+    for name, prior in {"log": "log", "adaptive": "adaptive", "own": SkewLogistic(2.0)}.items()
 }
 print(fits["own"].prior_, f"(true: a = {true.a})")
 
@@ -123,10 +124,11 @@ units = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (A.T, fits["own"]
 order = np.abs(units[0] @ units[1].T).argmax(1)
 for axes, source, j in zip(grid[0], sources, order, strict=True):
     strength = fits["own"].components_[j] / np.abs(fits["own"].components_).max()
-    drawn = axes.scatter(*places.T, s=500 * np.abs(strength), c=strength, cmap="viridis", vmin=0)
+    axes.scatter(*places.T, s=600 * np.abs(strength), color="C0", alpha=0.6)
+    axes.plot(*places.T, ".", color="black", markersize=3)
     axes.plot(*source, "x", color="C3", markersize=12, markeredgewidth=3)
     axes.set(xlim=(-1, 11), ylim=(-1, 11), xticks=[], yticks=[], aspect="equal")
-    axes.set_title("stations and a source")
+    axes.set_title("where a component is felt")
 
 standard = (emitted - emitted.mean()) / emitted.std()
 for axes, (name, ica) in zip(grid[1], fits.items(), strict=True):
@@ -139,3 +141,19 @@ for axes, (name, ica) in zip(grid[1], fits.items(), strict=True):
     axes.set(yticks=[], xlabel="standardised emission")
     axes.spines[["top", "right", "left"]].set_visible(False)
 plt.show()
+
+# %%
+# Conclusion
+# ----------
+#
+# The law of fifteen lines is used like those of the library. Hours that were left out are more
+# likely under it than under a symmetric law, also under the best one: the data do lean. The
+# components themselves are found nearly as well by all three here, so that what is gained is a
+# better description of the emissions: how large rare peaks are, say.
+#
+# Three cautions. The direction in which a law leans tells the sign of a component, and a search
+# may begin with the wrong sign: then all leans to the other side, with a below 1. How strongly
+# the law leans is known less well than its shape suggests, since a larger a also moves it, and
+# the mean of the model can move it back. And a law that nobody has written in closed form is
+# integrated numerically, which takes longer; the tutorial on laws says what can be written down
+# to make it faster.
