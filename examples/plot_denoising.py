@@ -134,7 +134,7 @@ plt.show()
 # The posterior mean is closer to the photograph than PCA and dictionary learning are, although
 # these two were told where to stop and the model was told nothing: not how strong the noise is,
 # nor how many patterns a patch may need. The noise that it learnt is a little more than what was
-# added, since fine detail that 30 patterns do not explain counts as noise.
+# added, since fine detail that the patterns do not explain counts as noise.
 #
 # What this does not show: methods that are made for photographs, such as BM3D or neural networks
 # that have seen many of them, were not tried here, and have reasons to do better. This model has

@@ -43,7 +43,7 @@ X = size * state @ pathways + offset[:, None] + noise * rng.normal(size=(n, d))
 # One has the prior with an offset, the other is the default prior ``"bg"``, which has a mean
 # instead. The latter is also given one component more, which it may spend on the offset.
 
-settings = {"noise": "diagonal", "n_init": 1, "max_iter": 500, "random_state": 0}
+settings = {"noise": "diagonal", "n_init": 1, "max_iter": 1000, "random_state": 0}
 with_offset = NoisyICA(p, prior="teoff", **settings).fit(X)
 without = NoisyICA(p, prior="bg", **settings).fit(X)
 one_more = NoisyICA(p + 1, prior="bg", **settings).fit(X)

@@ -27,7 +27,9 @@ import numpy as np
 from noisyica import Model, NoisyICA
 
 told = subprocess.run([sys.executable, "-m", "noisyica", "info"], capture_output=True, text=True)
-print(told.stdout)
+for line in told.stdout.splitlines():
+    if line.strip().startswith(("noisyica", "jax", "computes on", "cuda")):
+        print(line)
 
 # %%
 # The same fit on each device
@@ -60,7 +62,7 @@ seconds = {device: [] for device in devices}
 for device in devices:
     for n in sizes:
         times = []
-        for _ in range(3):  # the first compiles
+        for _ in range(6):  # the first compiles
             begun = time.perf_counter()
             NoisyICA(10, device=device, max_iter=100, **settings).fit(X[:n])
             times.append(time.perf_counter() - begun)

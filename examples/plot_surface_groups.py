@@ -95,7 +95,7 @@ figure = plt.figure(figsize=(12, 5), layout="constrained")
 upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.2])
 signs = np.sign(cosines(ica.components_)[np.arange(4), order])
 drawn = {"patients less controls": X[ill].mean(0) - X[~ill].mean(0)}
-names = ["thinner with age", "thinner with the disease", "neither", "neither "]
+names = ["thinner with age", "thinner with the disease", "neither", "neither, too"]
 drawn |= {name: ica.components_[j] * s for name, j, s in zip(names, order, signs, strict=True)}
 for k, (name, values) in enumerate(drawn.items()):
     axes = upper.add_subplot(1, 5, k + 1, projection="3d")
@@ -104,7 +104,7 @@ for k, (name, values) in enumerate(drawn.items()):
     mesh.set_array(values[faces].mean(1))
     mesh.set_clim(-top, top)
     axes.view_init(elev=15, azim=-75)
-    axes.set_box_aspect((2, 1, 0.8), zoom=1.35)
+    axes.set_box_aspect((2, 1, 0.8), zoom=1.8)
     axes.set_axis_off()
     axes.set_title(name if k == 0 else f"component {order[k - 1]}:\n{name}", fontsize=10)
 

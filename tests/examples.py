@@ -1,4 +1,4 @@
-"""Running the worked examples in the folder examples, as they are or in little time."""
+"""Running the worked examples of the folder examples, as they are or in little time."""
 
 import contextlib
 import functools
@@ -6,19 +6,24 @@ import io
 from pathlib import Path
 from unittest import mock
 
-import matplotlib
 from matplotlib import pyplot
 
 from noisyica import NoisyICA
 
 FOLDER = Path(__file__).parents[1] / "examples"
 NAMES = sorted(path.stem.removeprefix("plot_") for path in FOLDER.glob("plot_*.py"))
-NEED_NEIGHBOURS = {"eeg_artefacts", "resting_state"}
+NEIGHBOURS = ("eeg_artefacts", "resting_state")
 """Those that need MNE or nilearn, which are in the environment of the neighbours."""
 ITERATIONS = 12
-"""How long a fit is when an example is run in little time."""
-SMALLER = {}
-"""What is replaced in an example to run it in little time: its data are smaller then."""
+"""How long fits are when an example is run in little time."""
+SMALLER = {
+    "dask_cluster": {"n = 40_000": "n = 4_000", "chunks=(10_000,": "chunks=(1_000,"},
+    "denoising": {"small[30:126, 140:268]": "small[30:70, 140:180]"},
+    "gpu": {"sample(32_000": "sample(2_000", "range(6)": "range(2)"},
+    "own_law": {"hours(600)": "hours(100)", "hours(300)": "hours(50)"},
+    "surface_groups": {"d = 500": "d = 200"},
+}
+"""What is replaced in examples to run them in little time: data are smaller then."""
 
 
 def text_of(name):
@@ -26,48 +31,56 @@ def text_of(name):
     return (FOLDER / f"plot_{name}.py").read_text(encoding="utf-8")
 
 
-def _few_iterations(learn):
-    """Return NoisyICA's fit with few iterations: as many as reliability_ needs, if it is wanted."""
+def _with_few_iterations(learn):
+    """Return NoisyICA's fit with few iterations, or as many as reliability_ needs."""
 
     @functools.wraps(learn)
     def learn_quickly(self, X, sample_weight):
-        asked = self.max_iter, self.tol
-        checked = self.n_init != 1 and self.max_iter > 200
-        self.max_iter, self.tol = (201 if checked else min(self.max_iter, ITERATIONS)), 0
+        asked = {"max_iter": self.max_iter, "tol": self.tol}
+        reliability = self.n_init != 1 and self.max_iter > 200
+        self.max_iter, self.tol = (201 if reliability else ITERATIONS), 0
         try:
             learn(self, X, sample_weight)
         finally:
-            self.max_iter, self.tol = asked
+            vars(self).update(asked)
 
     return learn_quickly
 
 
-def run(name, quick):
-    """Run an example and draw its figures; return its variables, and what it printed."""
-    text = text_of(name)
+def run(name, quick=False):
+    """Run an example, draw its figures, and return its variables and what it printed."""
+    text, printed = text_of(name), io.StringIO()
     with contextlib.ExitStack() as stack:
         if quick:
-            stack.enter_context(
-                mock.patch.object(NoisyICA, "_learn", _few_iterations(NoisyICA._learn))
-            )
-            for whole, part in SMALLER.get(name, ()):
-                assert text.count(whole) == 1, (
-                    f"{name}: {whole!r} is there {text.count(whole)} times"
-                )
+            learn = _with_few_iterations(NoisyICA._learn)
+            stack.enter_context(mock.patch.object(NoisyICA, "_learn", learn))
+            for whole, part in SMALLER.get(name, {}).items():
+                assert text.count(whole) == 1, f"{whole!r} has to be in plot_{name}.py once"
                 text = text.replace(whole, part)
-        matplotlib.use("Agg")
-        stack.enter_context(mock.patch.object(pyplot, "show"))  # Agg would warn
-        printed = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        pyplot.switch_backend("agg")
+        stack.enter_context(mock.patch.object(pyplot, "show"))  # nobody could see it
+        stack.enter_context(contextlib.redirect_stdout(printed))
         variables = {"__name__": "__main__"}
-        exec(compile(text, str(FOLDER / f"plot_{name}.py"), "exec"), variables)
+        exec(compile(text, FOLDER / f"plot_{name}.py", "exec"), variables)
         for number in pyplot.get_fignums():
             pyplot.figure(number).canvas.draw()
     return variables, printed.getvalue()
 
 
-def has_drawn_figures():
-    """Whether there are figures, and something is drawn in all axes that are switched on."""
+def empty_axes():
+    """Return the axes of all figures in which nothing is drawn, though they are switched on."""
     figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
-    return bool(figures) and all(
-        axes.has_data() or not axes.axison for figure in figures for axes in figure.axes
-    )
+    assert figures, "no figure"
+    return [
+        axes.get_title()
+        for figure in figures
+        for axes in figure.axes
+        if axes.axison and not axes.has_data()
+    ]
+
+
+def check_quickly(name):
+    """Run an example in little time: it draws something everywhere, and prints numbers."""
+    _, printed = run(name, quick=True)
+    assert not empty_axes()
+    assert any(character.isdigit() for character in printed)
