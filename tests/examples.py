@@ -11,14 +11,15 @@ from matplotlib import pyplot
 from noisyica import NoisyICA
 
 FOLDER = Path(__file__).parents[1] / "examples"
-NAMES = sorted(path.stem.removeprefix("plot_") for path in FOLDER.glob("plot_*.py"))
+PATHS = {path.stem.split("_", 2)[2]: path for path in sorted(FOLDER.glob("plot_*.py"))}
+"""The files by name, without the number that orders them."""
 NEIGHBOURS = ("eeg_artefacts", "resting_state")
 """Those that need MNE or nilearn, which are in the environment of the neighbours."""
 ITERATIONS = 12
 """How long fits are when an example is run in little time."""
 SMALLER = {
     "dask_cluster": {"n = 40_000": "n = 4_000", "chunks=(10_000,": "chunks=(1_000,"},
-    "denoising": {"small[30:126, 140:268]": "small[30:70, 140:180]"},
+    "denoising": {"small[30:126, 140:268]": "small[30:70, 140:180]", "Learning(100": "Learning(20"},
     "gpu": {"sample(32_000": "sample(2_000", "range(6)": "range(2)"},
     "own_law": {"hours(600)": "hours(100)", "hours(300)": "hours(50)"},
     "surface_groups": {"d = 500": "d = 200"},
@@ -28,7 +29,7 @@ SMALLER = {
 
 def text_of(name):
     """Return the text of an example."""
-    return (FOLDER / f"plot_{name}.py").read_text(encoding="utf-8")
+    return PATHS[name].read_text(encoding="utf-8")
 
 
 def _with_few_iterations(learn):
@@ -55,13 +56,13 @@ def run(name, quick=False):
             learn = _with_few_iterations(NoisyICA._learn)
             stack.enter_context(mock.patch.object(NoisyICA, "_learn", learn))
             for whole, part in SMALLER.get(name, {}).items():
-                assert text.count(whole) == 1, f"{whole!r} has to be in plot_{name}.py once"
+                assert text.count(whole) == 1, f"{whole!r} has to be in {PATHS[name].name} once"
                 text = text.replace(whole, part)
         pyplot.switch_backend("agg")
         stack.enter_context(mock.patch.object(pyplot, "show"))  # nobody could see it
         stack.enter_context(contextlib.redirect_stdout(printed))
         variables = {"__name__": "__main__"}
-        exec(compile(text, FOLDER / f"plot_{name}.py", "exec"), variables)
+        exec(compile(text, PATHS[name], "exec"), variables)
         for number in pyplot.get_fignums():
             pyplot.figure(number).canvas.draw()
     return variables, printed.getvalue()

@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from tests.examples import NAMES, NEIGHBOURS, SMALLER, check_quickly, run, text_of
+from tests.examples import NEIGHBOURS, PATHS, SMALLER, check_quickly, run, text_of
 
-OURS = [name for name in NAMES if name not in NEIGHBOURS]
+OURS = [name for name in PATHS if name not in NEIGHBOURS]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PATHS)
 def test_an_example_has_a_title_a_question_and_a_conclusion(name):
     text = text_of(name)
     title, line, space, question = text.removeprefix('"""\n').split("\n")[:4]
@@ -26,14 +26,14 @@ def test_an_example_has_a_title_a_question_and_a_conclusion(name):
     assert "plt.show()" in text
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PATHS)
 def test_no_result_stands_in_a_conclusion_as_a_number(name):
     """Results are printed by the example: in words they would be wrong with the next version."""
     assert not re.search(r"\d\.\d|\d ?%", text_of(name).split("# Conclusion\n")[1])
 
 
 def test_what_is_made_smaller_is_in_an_example():
-    assert set(SMALLER) <= set(NAMES)
+    assert set(SMALLER) <= set(PATHS)
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -67,8 +67,9 @@ def foetal_ecg(v):
 def gene_expression(v):
     cosines = {name: v["matched"](rows)[1] for name, rows in v["found"].items()}
     assert cosines["teoff"].min() > 0.85
-    assert cosines["teoff"].mean() > max(c.mean() for name, c in cosines.items() if name != "teoff")
-    assert cosines["bg"].min() < 0.5 < cosines["bg, one component more"].min()
+    assert cosines["bg"].min() < 0.5
+    assert abs(cosines["teoff"].mean() - cosines["bg, one component more"].mean()) < 0.03
+    assert max(cosines[name].min() for name in cosines if "FastICA" in name) < 0.8
     assert v["error"] < 0.3 * v["offset"].std()
 
 

@@ -117,10 +117,10 @@ plt.show()
 # Conclusion
 # ----------
 #
-# Without an offset in the model, the strongest component is the offset itself, the same for all
-# genes, and one of the pathways is lost to it. One component more brings the pathway back. With
-# ``"teoff"`` there is no need for it, and what it learns is closer to the pathways; besides, it
-# says how far each patient is shifted and how noisy each gene is.
+# Without an offset in the model, one component is the offset itself, the same for all genes, and
+# one of the pathways is lost to it. One component more brings the pathway back. ``"teoff"`` finds
+# all pathways without it, about as well; besides, it says how far each patient is shifted. Both
+# say how noisy each gene is, which FastICA does not.
 #
 # These patients were made as the model has them, with one size of all effects in a patient and
 # the same offset for all genes. Where this is not so, ``"bg"`` with a component more asks for

@@ -97,14 +97,12 @@ signs = np.sign(cosines(ica.components_)[np.arange(4), order])
 drawn = {"patients less controls": X[ill].mean(0) - X[~ill].mean(0)}
 names = ["thinner with age", "thinner with the disease", "neither", "neither, too"]
 drawn |= {name: ica.components_[j] * s for name, j, s in zip(names, order, signs, strict=True)}
+front = faces[vertices[faces].mean(1)[:, 1] < 0]  # what is seen from one side
 for k, (name, values) in enumerate(drawn.items()):
-    axes = upper.add_subplot(1, 5, k + 1, projection="3d")
-    top = np.abs(values).max()
-    mesh = axes.plot_trisurf(*vertices.T, triangles=faces, cmap="RdBu_r", vmin=-top, vmax=top)
-    mesh.set_array(values[faces].mean(1))
-    mesh.set_clim(-top, top)
-    axes.view_init(elev=15, azim=-75)
-    axes.set_box_aspect((2, 1, 0.8), zoom=1.8)
+    axes, top = upper.add_subplot(1, 5, k + 1), np.abs(values).max()
+    style = {"shading": "gouraud", "cmap": "RdBu_r", "vmin": -top, "vmax": top}
+    axes.tripcolor(vertices[:, 0], vertices[:, 2], front, values, **style)
+    axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title(name if k == 0 else f"component {order[k - 1]}:\n{name}", fontsize=10)
 
