@@ -91,8 +91,8 @@ print(given_age.table())
 # components, turned so that more is thicker. Below: the p-values of the components, without age
 # and given age.
 
-figure = plt.figure(figsize=(12, 5), layout="constrained")
-upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.2])
+figure = plt.figure(figsize=(12, 4.6), layout="constrained")
+upper, lower = figure.subfigures(2, 1, height_ratios=[0.75, 1.2])
 signs = np.sign(cosines(ica.components_)[np.arange(4), order])
 drawn = {"patients less controls": X[ill].mean(0) - X[~ill].mean(0)}
 names = ["thinner with age", "thinner with the disease", "neither", "neither, too"]

@@ -22,6 +22,7 @@ SMALLER = {
     "denoising": {"small[30:126, 140:268]": "small[30:70, 140:180]", "Learning(100": "Learning(20"},
     "gpu": {"sample(32_000": "sample(2_000", "range(6)": "range(2)"},
     "own_law": {"hours(600)": "hours(100)", "hours(300)": "hours(50)"},
+    "sparse_nonnegative": {"(1.0, 2.0, 4.0, 8.0, 12.0, 16.0)": "(2.0, 4.0)"},
     "surface_groups": {"d = 500": "d = 200"},
 }
 """What is replaced in examples to run them in little time: data are smaller then."""
