@@ -133,8 +133,9 @@ plt.show()
 #
 # The posterior mean is closer to the photograph than PCA and dictionary learning are, although
 # these two were told where to stop and the model was told nothing: not how strong the noise is,
-# nor how many patterns a patch may need. The noise that it learnt is a little more than what was
-# added, since fine detail that the patterns do not explain counts as noise.
+# nor how many patterns a patch may need. (The number of all patterns was chosen without trying
+# others.) The noise that it learnt is a little more than what was added, since fine detail that
+# the patterns do not explain counts as noise.
 #
 # What this does not show: methods that are made for photographs, such as BM3D or neural networks
 # that have seen many of them, were not tried here, and have reasons to do better. This model has

@@ -106,7 +106,8 @@ faces_ica.fit(faces)
 
 # %%
 # Negative pixels, which noise makes, are part of the model. NMF does not accept them: they are
-# set to zero for it.
+# set to zero for it. What is then left of the noise has a mean above zero, and so NMF is also
+# asked for one part more.
 
 positive = np.maximum(faces, 0)
 nmf = {p: NMF(p, init="nndsvda", max_iter=1000, random_state=0).fit(positive) for p in (9, 10)}
@@ -150,8 +151,9 @@ plt.show()
 # In the digits, a component of this model is a stroke or two, spread over few pixels, where a
 # principal component has light and dark all over the image. The faces show that such parts can be
 # the ones that the images were made of, though single images hardly show them: with the noise in
-# the model, all nine are found and their surroundings are empty. NMF finds most of the parts,
-# too, with noise around them; it has no place for noise but its parts.
+# the model, all nine are found and their surroundings are empty. NMF finds the parts, too, but
+# one of them only if it is asked for one more than there are, and with noise around them; it has
+# no place for noise but its parts.
 #
 # The faces were made as the model has it. Photographs of faces are not: their parts move and hide
 # each other.

@@ -33,8 +33,8 @@ raw = simulated.raw
 # ---------------------------------------
 #
 # MNE finds the components that go with the EOG and ECG channels. (With as few components as ten
-# its z-scores cannot reach their threshold, so correlations are taken.) The same is done with an
-# ICA of MNE.
+# its z-scores cannot reach their threshold, so correlations are taken.) The same is done with
+# MNE's Infomax.
 
 
 def artefacts(ica):

@@ -137,7 +137,7 @@ plt.show()
 # and it is the one that the disease was made to change.
 #
 # Smooth components are nearer to the true regions than components that know nothing of
-# neighbours, since there are only some subjects and every vertex is noisy.
+# neighbours, since subjects are few and every vertex is noisy.
 #
 # That groups are compared at equal age assumes that age acts linearly and in both groups alike.
 # Where patients were of an age that no control has, no test could tell age from disease.

@@ -104,10 +104,11 @@ plt.show()
 # ----------
 #
 # On sparse coefficients all answers agree: BIC and ``"auto"`` find the true number, BIC finds the
-# law, and all components are reliable, which they are. With normal coefficients the number is
-# still found, since it does not depend on the law. But which components span the space cannot be
-# known, and a method that looks for independent components finds some all the same. The fit says
-# so: it calls them doubtful, and they do differ from the true ones.
+# law, and all components are called reliable, which is true: they are near the components that
+# made the data. With normal coefficients the number is still found, since it does not depend on
+# the law. But which components span the space cannot be known, and a method that looks for
+# independent components finds some all the same. The fit says so: it calls them doubtful, and
+# they do differ from the true ones.
 #
 # BIC and ``"auto"`` both assume that rows are independent. Of rows that come one after the other
 # in time they find more components than there are.
