@@ -127,6 +127,6 @@ plt.show()
 # (They may use all that columns have in common; here it goes through eight components.)
 #
 # What the model gives besides are intervals. They come from the rows with holes alone, and hold
-# about as many of the missing values as they promise; the wide ones somewhat fewer, since real
-# measurements have heavier tails than the normal noise of the model, and the model is itself
-# learnt from the data and taken as certain.
+# about as many of the missing values as they promise; the wide ones somewhat fewer, probably
+# since real measurements have heavier tails than the normal noise of the model, and the model is
+# itself learnt from the data and taken as certain.

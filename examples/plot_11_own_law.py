@@ -59,8 +59,8 @@ print(
 # Stations that measure the air
 # -----------------------------
 #
-# Twelve stations see three sources of dust, each with its own wind and distance. Once an hour
-# each source emits something, mostly little and now and then much.
+# Twelve stations see three sources of dust, near ones more than far ones. Once an hour each
+# source emits something, mostly little and now and then much.
 
 rng = np.random.default_rng(0)
 true = SkewLogistic(4.0)

@@ -19,6 +19,9 @@ def eeg_artefacts(v):
     elsewhere = {name: error[~v["near"]].mean() for name, error in v["by_channel"].items()}
     assert elsewhere["noisyica, apply"] < elsewhere["nothing taken out"]
     assert elsewhere["nothing taken out"] < elsewhere["Infomax, apply"]
+    left = {name: v["true"][0] - values[0] for name, values in v["microvolts"].items()}
+    left = {name: values[v["dips"]].mean() for name, values in left.items()}
+    assert left["noisyica, clean"] > left["noisyica, apply"] > left["Infomax, apply"]
 
 
 def resting_state(v):
