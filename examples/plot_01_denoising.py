@@ -2,41 +2,48 @@
 Taking the noise out of a photograph
 ====================================
 
-**The question.** A photograph is noisy, and nobody knows how noisy. What did it look like without
-the noise?
+**The question.** A photograph is noisy, and nobody knows how noisy. What did it look
+like without the noise?
 
-Small patches of a photograph are sums of a few patterns: edges, slopes, stripes. Noise is not. A
-model that knows both can tell them apart: it learns the patterns, how often each is there, and
-the strength of the noise, all from the noisy patches themselves. The best guess of a clean patch,
-in the sense of least squares, is then its posterior mean.
+Small patches of a photograph are sums of a few patterns: edges, slopes, stripes.
+Noise is not. A model that knows both can tell them apart: it learns the patterns, how
+often each is there, and the strength of the noise, all from the noisy patches
+themselves. The best guess of a clean patch, in the sense of least squares, is then
+its posterior mean.
 """
 
 # %%
 # A photograph with noise
 # -----------------------
 #
-# The picture of a flower that comes with scikit-learn is reduced to half of its size, and a part
-# of it is taken, so that this page is built in little time. The noise has a standard deviation of
-# 0.1, where black is 0 and white is 1.
+# The picture of a flower that comes with scikit-learn is reduced to half of its size,
+# and a part of it is taken, so that this page is built in little time. The noise has
+# a standard deviation of 0.1, where black is 0 and white is 1.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA, MiniBatchDictionaryLearning
-from sklearn.feature_extraction.image import extract_patches_2d, reconstruct_from_patches_2d
+from sklearn.feature_extraction.image import (
+    extract_patches_2d,
+    reconstruct_from_patches_2d,
+)
 
 from noisyica import NoisyICA
 
 photograph = load_sample_image("flower.jpg") / 255.0
 height, width = photograph.shape[0] // 2, photograph.shape[1] // 2
-small = photograph[: 2 * height, : 2 * width].reshape(height, 2, width, 2, 3).mean((1, 3))
+small = (
+    photograph[: 2 * height, : 2 * width].reshape(height, 2, width, 2, 3).mean((1, 3))
+)
 clean = small[30:126, 140:268]
 
 sigma = 0.1
 noisy = clean + sigma * np.random.default_rng(0).normal(size=clean.shape)
 
 # %%
-# All patches of 5 by 5 pixels are the rows, and the colours of their pixels the columns.
+# All patches of 5 by 5 pixels are the rows, and the colours of their pixels the
+# columns.
 
 side = 5
 patches = extract_patches_2d(noisy, (side, side))
@@ -47,17 +54,20 @@ print(f"{X.shape[0]} patches with {X.shape[1]} columns")
 # Learning the patterns
 # ---------------------
 #
-# ``prior="adaptive"`` learns how the coefficients of each pattern are distributed, zeros
-# included. The noise is that of a camera, equal for all pixels: ``noise="isotropic"``. How large
-# it is, the model is not told.
+# ``prior="adaptive"`` learns how the coefficients of each pattern are distributed,
+# zeros included. The noise is that of a camera, equal for all pixels:
+# ``noise="isotropic"``. How large it is, the model is not told.
 
-ica = NoisyICA(30, prior="adaptive", noise="isotropic", n_init=1, max_iter=200, random_state=0)
+ica = NoisyICA(
+    30, prior="adaptive", noise="isotropic", n_init=1, max_iter=200, random_state=0
+)
 ica.fit(X)
-print(f"standard deviation of the noise: learnt {np.sqrt(ica.noise_variance_):.4f}, true {sigma}")
+print(f"noise deviation: learnt {np.sqrt(ica.noise_variance_):.4f}, true {sigma}")
 
 # %%
-# ``transform`` gives the posterior means of the coefficients, and ``inverse_transform`` makes
-# patches of them. Each pixel is in up to 25 patches, whose guesses are averaged.
+# ``transform`` gives the posterior means of the coefficients, and
+# ``inverse_transform`` makes patches of them. Each pixel is in up to 25 patches,
+# whose guesses are averaged.
 
 
 def photograph_of(rows):
@@ -71,11 +81,11 @@ results = {"noisyica": photograph_of(ica.inverse_transform(ica.transform(X)))}
 # What others make of it
 # ----------------------
 #
-# PCA keeps some directions of the patches and drops the others. Dictionary learning looks for
-# patterns of which few are needed for each patch; for each patch it adds patterns until what is
-# left over is as large as noise would be. Both have to be told where to stop. Here they get what
-# one could not know: the best stop for this photograph, by the distance to the photograph without
-# noise.
+# PCA keeps some directions of the patches and drops the others. Dictionary learning
+# looks for patterns of which few are needed for each patch; for each patch it adds
+# patterns until what is left over is as large as noise would be. Both have to be told
+# where to stop. Here they get what one could not know: the best stop for this
+# photograph, by the distance to the photograph without noise.
 
 
 def psnr(found):
@@ -89,10 +99,14 @@ def best(candidates):
 
 
 fits = [PCA(p).fit(X) for p in (4, 6, 8, 12, 16, 24)]
-results["PCA"] = best([photograph_of(pca.inverse_transform(pca.transform(X))) for pca in fits])
+results["PCA"] = best(
+    [photograph_of(pca.inverse_transform(pca.transform(X))) for pca in fits]
+)
 
 centres = X.mean(1, keepdims=True)
-dictionary = MiniBatchDictionaryLearning(100, batch_size=256, max_iter=3, random_state=0)
+dictionary = MiniBatchDictionaryLearning(
+    100, batch_size=256, max_iter=3, random_state=0
+)
 dictionary.fit(X - centres)
 candidates = []
 for factor in (1.1, 1.2, 1.3):
@@ -102,7 +116,9 @@ for factor in (1.1, 1.2, 1.3):
     candidates.append(photograph_of(codes @ dictionary.components_ + centres))
 results["dictionary learning"] = best(candidates)
 
-decibels = {"noisy": psnr(noisy)} | {name: psnr(found) for name, found in results.items()}
+decibels = {"noisy": psnr(noisy)} | {
+    name: psnr(found) for name, found in results.items()
+}
 for name, value in decibels.items():
     print(f"{name:20} {value:.2f} dB")
 
@@ -131,12 +147,13 @@ plt.show()
 # Conclusion
 # ----------
 #
-# The posterior mean is closer to the photograph than PCA and dictionary learning are, although
-# these two were told where to stop and the model was told nothing: not how strong the noise is,
-# nor how many patterns a patch may need. (The number of all patterns was chosen without trying
-# others.) The noise that it learnt is a little more than what was added, since fine detail that
-# the patterns do not explain counts as noise.
+# The posterior mean is closer to the photograph than PCA and dictionary learning are,
+# although these two were told where to stop and the model was told nothing: not how
+# strong the noise is, nor how many patterns a patch may need. (The number of all
+# patterns was chosen without trying others.) The noise that it learnt is a little
+# more than what was added, since fine detail that the patterns do not explain counts
+# as noise.
 #
-# What this does not show: methods that are made for photographs, such as BM3D or neural networks
-# that have seen many of them, were not tried here, and have reasons to do better. This model has
-# seen no other picture than the noisy one.
+# What this does not show: methods that are made for photographs, such as BM3D or
+# neural networks that have seen many of them, were not tried here, and have reasons
+# to do better. This model has seen no other picture than the noisy one.

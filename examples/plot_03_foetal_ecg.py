@@ -2,23 +2,24 @@
 The heartbeat of an unborn child
 ================================
 
-**The question.** Eight electrodes on a mother's belly record two hearts at once, and the mother's
-is ten times as strong. When does the child's heart beat, and how sure can one be of each beat?
+**The question.** Eight electrodes on a mother's belly record two hearts at once, and
+the mother's is ten times as strong. When does the child's heart beat, and how sure
+can one be of each beat?
 
-Both hearts are mostly silent and then, for some hundredths of a second, loud: their signals are
-sparse. This is what tells them apart, as in every independent component analysis. Here the
-electrodes are noisy, too, some much more than others, and the child's beats are hardly above the
-noise. So the noise is part of the model.
+Both hearts are mostly silent and then, for some hundredths of a second, loud: their
+signals are sparse. This is what tells them apart, as in every independent component
+analysis. Here the electrodes are noisy, too, some much more than others, and the
+child's beats are hardly above the noise. So the noise is part of the model.
 """
 
 # %%
 # A recording
 # -----------
 #
-# It is simulated: ten seconds at 250 samples per second. The mother's heart has 75 beats a
-# minute, and its electric field turns while it beats, so that it needs two components. The
-# child's has 138 beats a minute and narrower waves. What breathing and movement add would be
-# filtered out of a recording, and is left out here.
+# It is simulated: ten seconds at 250 samples per second. The mother's heart has 75
+# beats a minute, and its electric field turns while it beats, so that it needs two
+# components. The child's has 138 beats a minute and narrower waves. What breathing
+# and movement add would be filtered out of a recording, and is left out here.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +34,7 @@ time = np.arange(rate * seconds) / rate
 
 
 def heart(beats, waves):
-    """Return a signal that has the waves (height, delay, width, in seconds) at each beat."""
+    """Return a signal with waves (height, delay, width, in seconds) at each beat."""
     return sum(
         height * np.exp(-0.5 * np.square((time - beat - delay) / width))
         for beat in beats
@@ -43,7 +44,11 @@ def heart(beats, waves):
 
 def beats_at(per_minute):
     """Return the times of beats, a little irregular."""
-    gaps = 60 / per_minute * (1 + 0.03 * rng.normal(size=2 * int(per_minute * seconds / 60)))
+    gaps = (
+        60
+        / per_minute
+        * (1 + 0.03 * rng.normal(size=2 * int(per_minute * seconds / 60)))
+    )
     times = 0.2 + np.cumsum(gaps)
     return times[times < seconds - 0.2]
 
@@ -61,14 +66,17 @@ strength = np.array([300.0, 250.0, 30.0])  # microvolts
 A = strength * rng.normal(size=(8, 3))
 noise = np.array([6.0, 8.0, 10.0, 12.0, 16.0, 22.0, 30.0, 45.0])
 X = sources @ A.T + noise * rng.normal(size=(len(time), 8))
-print(f"{len(mother)} beats of the mother and {len(child)} of the child in {seconds} seconds")
+print(
+    f"{seconds} seconds: {len(mother)} beats of the mother, {len(child)} of the child"
+)
 
 # %%
 # The fit
 # -------
 #
-# Samples are the rows and electrodes the columns. ``prior="bg"`` says that a component is exactly
-# zero most of the time, and ``noise="diagonal"`` that each electrode has noise of its own.
+# Samples are the rows and electrodes the columns. ``prior="bg"`` says that a
+# component is exactly zero most of the time, and ``noise="diagonal"`` that each
+# electrode has noise of its own.
 
 ica = NoisyICA(3, prior="bg", noise="diagonal", n_init=1, random_state=0).fit(X)
 print(ica.prior_)
@@ -79,19 +87,19 @@ print("noise of the electrodes, learnt:", np.sqrt(ica.noise_variance_).round(1))
 # The child's signal
 # ------------------
 #
-# FastICA is told that there are three components, too. It has no noise in its model: it keeps the
-# three directions in which the recording varies most. Where electrodes differ, these may be
-# directions of noise. So it is asked a second time, with each electrode divided by its true
-# noise, which one would not know.
+# FastICA is told that there are three components, too. It has no noise in its model:
+# it keeps the three directions in which the recording varies most. Where electrodes
+# differ, these may be directions of noise. So it is asked a second time, with each
+# electrode divided by its true noise, which one would not know.
 #
-# One would look at the signals and pick the child's. Here the one is picked that is most like the
-# true signal, with every method.
+# One would look at the signals and pick the child's. Here the one is picked that is
+# most like the true signal, with every method.
 
 truth = sources[:, 2]
 
 
 def child_of(signals):
-    """Return the signal that is most like the child's, facing upwards, and how much it is so."""
+    """Return the signal most like the child's, facing upwards, and its correlation."""
     correlations = np.array([np.corrcoef(signal, truth)[0, 1] for signal in signals.T])
     j = np.argmax(np.abs(correlations))
     return signals[:, j] * np.sign(correlations[j]), abs(correlations[j])
@@ -108,9 +116,10 @@ for name, (_, correlation) in found.items():
 # How sure is each beat?
 # ----------------------
 #
-# ``posterior`` draws coefficients given the recording. The share of draws in which a coefficient
-# is not zero is the probability that the component is on in this sample. A beat is called where
-# this probability peaks above 0.9. (Of thousands of samples, some exceed one half by chance.)
+# ``posterior`` draws coefficients given the recording. The share of draws in which a
+# coefficient is not zero is the probability that the component is on in this sample.
+# A beat is called where this probability peaks above 0.9. (Of thousands of samples,
+# some exceed one half by chance.)
 
 j = np.argmax([abs(np.corrcoef(signal, truth)[0, 1]) for signal in ica.transform(X).T])
 on = ica.model_.posterior(X, n_draws=100, random_state=0).probability_on()[:, j]
@@ -136,14 +145,23 @@ for axis, (name, colour) in zip(axes[2:], names.items(), strict=False):
     axis.set_title(f"{name}, correlation {correlation:.2f}", loc="left")
 axes[5].fill_between(time[part], on[part], color="C0", alpha=0.4, linewidth=0)
 shown = called[(called > 2) & (called < 6)]
-axes[5].plot(shown, np.full(len(shown), 1.12), "v", color="C3", markersize=5, clip_on=False)
+axes[5].plot(
+    shown, np.full(len(shown), 1.12), "v", color="C3", markersize=5, clip_on=False
+)
 axes[5].set_ylim(0, 1.2)
 axes[5].set_title(
-    "probability that the child's component is on; triangles are beats that are called", loc="left"
+    "probability that the child's component is on; triangles are beats that are called",
+    loc="left",
 )
 axes[5].set_xlabel("seconds")
 for axis in axes:
-    axis.vlines(child[(child > 2) & (child < 6)], *axis.get_ylim(), color="C2", alpha=0.2, zorder=0)
+    axis.vlines(
+        child[(child > 2) & (child < 6)],
+        *axis.get_ylim(),
+        color="C2",
+        alpha=0.2,
+        zorder=0,
+    )
     axis.spines[["top", "right"]].set_visible(False)
 plt.show()
 
@@ -151,11 +169,12 @@ plt.show()
 # Conclusion
 # ----------
 #
-# With the noise of each electrode in the model, the child's heart can be told from the mother's
-# and from the noise, and its beats can be counted. FastICA loses it as long as nobody tells it
-# how noisy each electrode is; told so, it finds it as well, with noise over the whole trace,
-# since what it returns is a linear mixture of the electrodes. The posterior mean is not linear:
-# where the component is probably off, it is nearly zero.
+# With the noise of each electrode in the model, the child's heart can be told from
+# the mother's and from the noise, and its beats can be counted. FastICA loses it as
+# long as nobody tells it how noisy each electrode is; told so, it finds it as well,
+# with noise over the whole trace, since what it returns is a linear mixture of the
+# electrodes. The posterior mean is not linear: where the component is probably off,
+# it is nearly zero.
 #
-# In this simulation the hearts and the noise are as the model has them, but for one thing:
-# samples that follow each other are not independent.
+# In this simulation the hearts and the noise are as the model has them, but for one
+# thing: samples that follow each other are not independent.

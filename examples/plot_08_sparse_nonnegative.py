@@ -2,22 +2,22 @@
 Spectra of a mixture, and genes that do nothing
 ===============================================
 
-**The question.** In some data the components themselves are known to be special: spectra are
-never negative, and a biological programme concerns a few genes only. What is gained if the model
-knows?
+**The question.** In some data the components themselves are known to be special:
+spectra are never negative, and a biological programme concerns a few genes only. What
+is gained if the model knows?
 
-``mixing_prior`` is the law of the components' entries. It is the counterpart of ``prior``, the
-law of the coefficients. Its scale, and the share of entries that are zero, are learnt for each
-component.
+``mixing_prior`` is the law of the components' entries. It is the counterpart of
+``prior``, the law of the coefficients. Its scale, and the share of entries that are
+zero, are learnt for each component.
 """
 
 # %%
 # Spectra: nothing is negative
 # ----------------------------
 #
-# A hundred samples are mixtures of four substances. Their spectra have lines that overlap, and
-# the detector is noisy. The amounts are never negative either, and there is no mean: where
-# nothing is, nothing is measured.
+# A hundred samples are mixtures of four substances. Their spectra have lines that
+# overlap, and the detector is noisy. The amounts are never negative either, and there
+# is no mean: where nothing is, nothing is measured.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,17 +36,25 @@ for spectrum in spectra:
 spectra[spectra < 0.05] = 0.0
 amounts = rng.exponential(size=(100, 4))
 noise = {"weak": 0.4, "strong": 1.2}
-samples = {k: amounts @ spectra + sigma * rng.normal(size=(100, 200)) for k, sigma in noise.items()}
+samples = {
+    k: amounts @ spectra + sigma * rng.normal(size=(100, 200))
+    for k, sigma in noise.items()
+}
 
 settings = {"noise": "isotropic", "n_init": 1, "max_iter": 600, "random_state": 0}
-of_spectra = {"prior": laws.Exponential(), "mixing_prior": "nonnegative", "mean": "zero"}
+of_spectra = {
+    "prior": laws.Exponential(),
+    "mixing_prior": "nonnegative",
+    "mean": "zero",
+}
 
 # %%
-# NMF needs data without negative values, which noise has made. They are set to zero for it.
+# NMF needs data without negative values, which noise has made. They are set to zero
+# for it.
 
 
 def matched(truth, found):
-    """Return components in the order and with the signs of the true ones, and the cosines."""
+    """Return components in the true ones' order and with their signs, and cosines."""
     units = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (truth, found)]
     table = units[0] @ units[1].T
     rows, order = linear_sum_assignment(-np.abs(table))
@@ -66,8 +74,9 @@ for strength, X in samples.items():
 # Sparse components
 # -----------------
 #
-# Sixty samples of 400 genes: each of three programmes raises or lowers some tenth of the genes.
-# The entries of the components are now zero or normal, ``mixing_prior="sparse"``.
+# Sixty samples of 400 genes: each of three programmes raises or lowers some tenth of
+# the genes. The entries of the components are now zero or normal,
+# ``mixing_prior="sparse"``.
 
 programmes = rng.normal(size=(3, 400)) * (rng.random((3, 400)) < 0.1)
 genes = rng.laplace(size=(60, 3)) @ programmes + 1.5 * rng.normal(size=(60, 400))
@@ -76,8 +85,8 @@ sparse = NoisyICA(3, mixing_prior="sparse", **settings).fit(genes)
 dense = NoisyICA(3, **settings).fit(genes)
 
 # %%
-# Sparse PCA has a penalty that somebody has to choose. It gets the one that is best by the truth,
-# of six.
+# Sparse PCA has a penalty that somebody has to choose. It gets the one that is best
+# by the truth, of six.
 
 candidates = [
     SparsePCA(3, alpha=alpha, random_state=0, max_iter=200).fit(genes).components_
@@ -97,9 +106,9 @@ for name, (_, cosines) in learnt_genes.items():
 # Which genes belong to a programme, and how surely?
 # --------------------------------------------------
 #
-# ``components_probability_`` is the probability that an entry of a component is not zero. If all
-# genes with a probability above 0.9 are called, the model expects a share of false calls that is
-# their mean probability of being zero.
+# ``components_probability_`` is the probability that an entry of a component is not
+# zero. If all genes with a probability above 0.9 are called, the model expects a
+# share of false calls that is their mean probability of being zero.
 
 units = programmes / np.linalg.norm(programmes, axis=1, keepdims=True)
 own = np.abs(units @ sparse.components_.T).argmax(1)
@@ -119,7 +128,9 @@ left, right = figure.subfigures(1, 2)
 for k, axes in enumerate(left.subplots(4, 1, sharex=True)):
     truth = spectra[k] / np.linalg.norm(spectra[k])
     axes.fill_between(wavelength, truth, color="0.85", label="true")
-    for (name, (rows, _)), colour in zip(learnt_spectra.items(), ("C0", "C1"), strict=True):
+    for (name, (rows, _)), colour in zip(
+        learnt_spectra.items(), ("C0", "C1"), strict=True
+    ):
         axes.plot(wavelength, rows[k], color=colour, linewidth=1, label=name)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_yticks([])
@@ -138,17 +149,20 @@ for axes, (name, (rows, cosines)) in zip(grid, learnt_genes.items(), strict=True
     axes.set_title(f"{name}: cosine {cosines[0]:.2f}", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 grid[0].legend(ncols=2, loc="upper right", frameon=False)
-grid[-1].set_xlabel("genes of the first programme, and right of the line 60 that are not")
+grid[-1].set_xlabel(
+    "genes of the first programme, and right of the line 60 that are not"
+)
 plt.show()
 
 # %%
 # Conclusion
 # ----------
 #
-# Where the noise is weak, NMF learns spectra as well as the model does. Where it is strong, NMF
-# makes noise above zero a part of its spectra, and the model does not.
+# Where the noise is weak, NMF learns spectra as well as the model does. Where it is
+# strong, NMF makes noise above zero a part of its spectra, and the model does not.
 #
-# Of few samples of many genes, components are learnt better if the model knows that most entries
-# are zero. Sparse PCA comes close to that with the right penalty, which was chosen here by the
-# truth; in the model nothing has to be chosen. Genes are called with a probability, and the share
-# of false calls that it promises can be compared with that of the truth above.
+# Of few samples of many genes, components are learnt better if the model knows that
+# most entries are zero. Sparse PCA comes close to that with the right penalty, which
+# was chosen here by the truth; in the model nothing has to be chosen. Genes are
+# called with a probability, and the share of false calls that it promises can be
+# compared with that of the truth above.

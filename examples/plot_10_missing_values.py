@@ -2,22 +2,24 @@
 Missing values, and how sure their guesses are
 ==============================================
 
-**The question.** A large share of a table was never measured. What were the values, and how far
-may the guesses be off?
+**The question.** A large share of a table was never measured. What were the values,
+and how far may the guesses be off?
 
-In this model a missing value is one more hidden variable. It is drawn with the coefficients while
-the model is learnt, so that no row and no column has to be thrown away and nothing has to be
-filled in first. (This assumes that whether a value is missing does not depend on the value
-itself.) After the fit, each missing value has a distribution.
+In this model a missing value is one more hidden variable. It is drawn with the
+coefficients while the model is learnt, so that no row and no column has to be thrown
+away and nothing has to be filled in first. (This assumes that whether a value is
+missing does not depend on the value itself.) After the fit, each missing value has a
+distribution.
 """
 
 # %%
 # A table with holes
 # ------------------
 #
-# scikit-learn's breast cancer data have thirty measurements of each of 569 tumours. Perimeters
-# and areas are left out, since the radius tells them nearly exactly. Logarithms of the others are
-# taken and columns standardised, and then two fifths of all values are taken away at random.
+# scikit-learn's breast cancer data have thirty measurements of each of 569 tumours.
+# Perimeters and areas are left out, since the radius tells them nearly exactly.
+# Logarithms of the others are taken and columns standardised, and then two fifths of
+# all values are taken away at random.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +31,9 @@ from sklearn.preprocessing import StandardScaler
 from noisyica import NoisyICA
 
 tumours = load_breast_cancer()
-kept = ["perimeter" not in name and "area" not in name for name in tumours.feature_names]
+kept = [
+    "perimeter" not in name and "area" not in name for name in tumours.feature_names
+]
 measured = tumours.data[:, kept]
 complete = StandardScaler().fit_transform(np.log(measured + 1e-3 * measured.max(0)))
 rng = np.random.default_rng(0)
@@ -42,17 +46,19 @@ print(f"{(~missing.any(1)).sum()} of {len(X)} rows are complete")
 # The fit
 # -------
 #
-# Rows with holes are given as they are. The measurements are not equally precise, so each has
-# noise of its own.
+# Rows with holes are given as they are. The measurements are not equally precise, so
+# each has noise of its own.
 
-ica = NoisyICA(8, noise="diagonal", n_init=1, max_iter=400, tol=0, random_state=0).fit(X)
+ica = NoisyICA(8, noise="diagonal", n_init=1, max_iter=400, tol=0, random_state=0).fit(
+    X
+)
 
 # %%
 # Guesses
 # -------
 #
-# ``inverse_transform`` gives the posterior means of all values, also of those that were not seen.
-# Beside it there are three imputers of scikit-learn.
+# ``inverse_transform`` gives the posterior means of all values, also of those that
+# were not seen. Beside it there are three imputers of scikit-learn.
 
 guesses = {"noisyica": ica.inverse_transform(ica.transform(X))}
 others = {
@@ -62,7 +68,8 @@ others = {
 }
 guesses |= {name: imputer.fit_transform(X) for name, imputer in others.items()}
 errors = {
-    name: np.sqrt(np.mean(np.square(guess - complete)[missing])) for name, guess in guesses.items()
+    name: np.sqrt(np.mean(np.square(guess - complete)[missing]))
+    for name, guess in guesses.items()
 }
 for name, error in errors.items():
     print(f"{name:22} root mean square error {error:.3f}")
@@ -71,9 +78,10 @@ for name, error in errors.items():
 # How far off may they be?
 # ------------------------
 #
-# ``posterior`` draws coefficients given what was seen of a row. From each draw follow all values
-# of the row, and with the noise of each column added they are draws of the values themselves.
-# Quantiles of these are intervals: those of 90 % should hold nine of ten true values.
+# ``posterior`` draws coefficients given what was seen of a row. From each draw follow
+# all values of the row, and with the noise of each column added they are draws of the
+# values themselves. Quantiles of these are intervals: those of 90 % should hold nine
+# of ten true values.
 
 draws = ica.model_.posterior(X, n_draws=50, n_chains=4, random_state=0).draws
 draws = draws.reshape(-1, *draws.shape[2:]) @ ica.components_ + ica.mean_
@@ -90,7 +98,10 @@ for level, share in zip(levels, held, strict=True):
 
 figure = plt.figure(figsize=(11, 7), layout="constrained")
 upper_half, lower_half = figure.subfigures(2, 1)
-tables = {"what was measured": X, "with guesses": np.where(missing, guesses["noisyica"], complete)}
+tables = {
+    "what was measured": X,
+    "with guesses": np.where(missing, guesses["noisyica"], complete),
+}
 tables["truth"] = complete
 grey = plt.get_cmap("PuOr_r").with_extremes(bad="black")
 for axes, (name, table) in zip(upper_half.subplots(1, 3), tables.items(), strict=True):
@@ -103,10 +114,23 @@ left, right = lower_half.subplots(1, 2, width_ratios=[2.5, 1])
 of_rows = np.flatnonzero(missing[:, 0])[:45]
 of_rows = of_rows[np.argsort(guesses["noisyica"][of_rows, 0])]
 place = np.arange(len(of_rows))
-left.vlines(place, lower[2, of_rows, 0], upper[2, of_rows, 0], color="C0", alpha=0.5, linewidth=4)
-left.plot(place, guesses["noisyica"][of_rows, 0], "_", color="C0", markersize=8, label="guess")
+left.vlines(
+    place,
+    lower[2, of_rows, 0],
+    upper[2, of_rows, 0],
+    color="C0",
+    alpha=0.5,
+    linewidth=4,
+)
+left.plot(
+    place, guesses["noisyica"][of_rows, 0], "_", color="C0", markersize=8, label="guess"
+)
 left.plot(place, complete[of_rows, 0], ".", color="black", label="truth")
-left.set(title="mean radius, where it is missing: intervals of 90 %", xticks=[], xlabel="tumours")
+left.set(
+    title="mean radius, where it is missing: intervals of 90 %",
+    xticks=[],
+    xlabel="tumours",
+)
 left.set_ylabel("standardised logarithm")
 left.legend(frameon=False, loc="upper left")
 names = list(errors)[::-1]
@@ -122,11 +146,13 @@ plt.show()
 # Conclusion
 # ----------
 #
-# Rows with holes need no preparation, and guesses are far better than means of columns or
-# neighbours. Regressions of each column on all others, iterated, guess a little better still.
-# (They may use all that columns have in common; here it goes through eight components.)
+# Rows with holes need no preparation, and guesses are far better than means of
+# columns or neighbours. Regressions of each column on all others, iterated, guess a
+# little better still. (They may use all that columns have in common; here it goes
+# through eight components.)
 #
-# What the model gives besides are intervals. They come from the rows with holes alone, and hold
-# about as many of the missing values as they promise; the wide ones somewhat fewer, probably
-# since real measurements have heavier tails than the normal noise of the model, and the model is
-# itself learnt from the data and taken as certain.
+# What the model gives besides are intervals. They come from the rows with holes
+# alone, and hold about as many of the missing values as they promise; the wide ones
+# somewhat fewer, probably since real measurements have heavier tails than the normal
+# noise of the model, and the model is itself learnt from the data and taken as
+# certain.

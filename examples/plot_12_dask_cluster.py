@@ -2,22 +2,23 @@
 Rows on a cluster, with Dask
 ============================
 
-**The question.** The rows are spread over the workers of a cluster and should stay there. Can
-components be learnt from them, and is the result the same as on one machine?
+**The question.** The rows are spread over the workers of a cluster and should stay
+there. Can components be learnt from them, and is the result the same as on one
+machine?
 
-Each iteration sends the parameters to the workers. A worker draws the coefficients of its own
-rows and sends back sums, whose size does not depend on the number of rows. Random numbers belong
-to the seed, the iteration and the number of the row, so that it makes no difference who draws
-them.
+Each iteration sends the parameters to the workers. A worker draws the coefficients of
+its own rows and sends back sums, whose size does not depend on the number of rows.
+Random numbers belong to the seed, the iteration and the number of the row, so that it
+makes no difference who draws them.
 """
 
 # %%
 # Half-hours of households
 # ------------------------
 #
-# Forty thousand simulated days of households: electricity in each half-hour. Four habits are
-# there on some days and not on others: breakfast, an evening at home, a car that charges at
-# night, and air conditioning in the afternoon.
+# Forty thousand simulated days of households: electricity in each half-hour. Four
+# habits are there on some days and not on others: breakfast, an evening at home, a
+# car that charges at night, and air conditioning in the afternoon.
 
 import dask.array as da
 import matplotlib.pyplot as plt
@@ -54,13 +55,21 @@ X = X.astype(np.float32)
 # A cluster
 # ---------
 #
-# For this page two workers live in this process. On a real cluster the client is that of its
-# scheduler (``dask-jobqueue`` and ``dask-kubernetes`` start one), the rows come from
-# ``dask.array.from_zarr`` or the like, and the rest is as it is here.
+# For this page two workers live in this process. On a real cluster the client is that
+# of its scheduler (``dask-jobqueue`` and ``dask-kubernetes`` start one), the rows
+# come from ``dask.array.from_zarr`` or the like, and the rest is as it is here.
 
-settings = {"prior": "bg", "noise": "isotropic", "n_init": 1, "max_iter": 200, "random_state": 0}
+settings = {
+    "prior": "bg",
+    "noise": "isotropic",
+    "n_init": 1,
+    "max_iter": 200,
+    "random_state": 0,
+}
 with (
-    LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+    LocalCluster(
+        2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster,
     Client(cluster),
 ):
     rows = da.from_array(X, chunks=(10_000, len(hours)))
@@ -85,12 +94,17 @@ print(f"largest entry: {np.abs(here.components_).max():.2f}")
 # -----------
 
 figure, grid = plt.subplots(2, 2, figsize=(10, 5.4), sharex=True, layout="constrained")
-units = [a / np.linalg.norm(a, axis=1, keepdims=True) for a in (habits, here.components_)]
+units = [
+    a / np.linalg.norm(a, axis=1, keepdims=True) for a in (habits, here.components_)
+]
 order = np.abs(units[0] @ units[1].T).argmax(1)
 names = ["breakfast", "an evening at home", "a car that charges", "air conditioning"]
 for axes, truth, j, name in zip(grid.ravel(), units[0], order, names, strict=True):
     axes.fill_between(hours, truth, color="0.88", label="true")
-    for ica, style, label in ((here, "-", "one machine"), (on_cluster, "--", "cluster")):
+    for ica, style, label in (
+        (here, "-", "one machine"),
+        (on_cluster, "--", "cluster"),
+    ):
         component = ica.components_[j] / np.linalg.norm(ica.components_[j])
         axes.plot(hours, component * np.sign(component @ truth), style, label=label)
     axes.set_title(name, loc="left")
@@ -105,10 +119,10 @@ plt.show()
 # Conclusion
 # ----------
 #
-# The rows stayed where they were, and the components are the same up to the order in which sums
-# are rounded, and what a stochastic algorithm makes of this. The coefficients are a Dask array
-# again and were never all in one place.
+# The rows stayed where they were, and the components are the same up to the order in
+# which sums are rounded, and what a stochastic algorithm makes of this. The
+# coefficients are a Dask array again and were never all in one place.
 #
-# On one machine a cluster is no faster: the workers share its cores, and there are messages to
-# wait for. It is worth having where rows do not fit into one machine. (The page on sizes has
-# measurements, and says what happens when a worker is lost.)
+# On one machine a cluster is no faster: the workers share its cores, and there are
+# messages to wait for. It is worth having where rows do not fit into one machine.
+# (The page on sizes has measurements, and says what happens when a worker is lost.)

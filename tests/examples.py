@@ -19,7 +19,10 @@ ITERATIONS = 12
 """How long fits are when an example is run in little time."""
 SMALLER = {
     "dask_cluster": {"n = 40_000": "n = 4_000", "chunks=(10_000,": "chunks=(1_000,"},
-    "denoising": {"small[30:126, 140:268]": "small[30:70, 140:180]", "Learning(100": "Learning(20"},
+    "denoising": {
+        "small[30:126, 140:268]": "small[30:70, 140:180]",
+        "100, batch_size": "20, batch_size",
+    },
     "gpu": {"sample(32_000": "sample(2_000", "range(6)": "range(2)"},
     "own_law": {"hours(600)": "hours(100)", "hours(300)": "hours(50)"},
     "sparse_nonnegative": {"(1.0, 2.0, 4.0, 8.0, 12.0, 16.0)": "(2.0, 4.0)"},
