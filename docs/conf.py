@@ -54,7 +54,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "abort_on_example_error": True,
     "reset_modules": ("matplotlib", "seaborn"),
-    "min_reported_time": 3600,
+    "write_computation_times": False,
 }
 
 # Nothing that a reader needs comes from elsewhere: formulas are drawn by a copy of MathJax.
