@@ -39,6 +39,7 @@ myst_heading_anchors = 4
 # The reference: one page for each public class and function.
 autosummary_generate = True
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # docstrings say it, in words
 numpydoc_show_class_members = False  # the template of classes has them
 numpydoc_xref_param_type = False
@@ -61,6 +62,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "noisyica"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -74,8 +76,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "secondary_sidebar_items": ["page-toc"],
-    "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_light_style": "github-light",
+    "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": []}
 
