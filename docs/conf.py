@@ -53,7 +53,6 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
-    "abort_on_example_error": True,
     "reset_modules": ("matplotlib", "seaborn"),
     "write_computation_times": False,
 }
