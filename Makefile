@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest test-neighbours pytest pytest-neighbours lint format benchmark wheel build-wheel clean
+.PHONY: help demo test test-all test-lowest test-neighbours pytest pytest-neighbours docs html lint format benchmark wheel build-wheel clean
 
 help: ## Show this list
 	@echo "Usage: make TARGET [PYTHON=python3]"
@@ -44,6 +44,12 @@ format: $(STAMP) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: ## Run the examples and build the documentation in docs/_build/html, in an environment of its own
+	@$(MAKE) --no-print-directory VENV=.venv-docs EXTRA=docs html
+
+html: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 benchmark: $(STAMP) ## Run the speed benchmark
 	$(BIN)/python benchmarks/speed.py
 
@@ -64,7 +70,7 @@ build-wheel: $(STAMP)
 	cd "$$folder"; empty/bin/noisyica demo; empty/bin/noisyica info
 
 clean: ## Remove caches, build products and demo output (keeps environments)
-	rm -rf build dist noisyica-demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build dist docs/_build docs/gallery docs/api/generated noisyica-demo .pytest_cache .mypy_cache .ruff_cache
 	find . -name '.venv*' -prune -o -name .git -prune -o \
 		\( -name __pycache__ -o -name '*.egg-info' \) -type d -prune -exec rm -rf {} +
 

@@ -292,9 +292,9 @@ class Model:
     def map_objective(self, X: Any, beta: Any, offset: Any = None) -> np.ndarray:
         """Return the objective that :meth:`map` minimises, of each row (n,).
 
-        It is |x - mean - A beta|^2 / 2 sigma^2 plus what the hidden variables behind beta cost at
-        their best: the paper's MAP objective, with its slips corrected and constants left out. With
-        Student noise the first term is (nu + d) / 2 log(1 + |x - mean - A beta|^2 / nu sigma^2).
+        With r = x - mean - A beta it is ``|r|^2 / 2 sigma^2``, or ``(nu + d) / 2 log(1 + |r|^2 /
+        nu sigma^2)`` where noise is Student's, plus what the hidden variables behind beta cost at
+        their best: the paper's MAP objective, with its slips corrected and constants left out.
         """
         MODE.require(self.prior)
         residual, beta, offset = self._residual(X, beta, offset)

@@ -142,7 +142,8 @@ def test_transform_report_and_info(folder, tmp_path):
         assert result.exit_code == 0, result.output
         assert word in result.output
     assert "images (extra)" in result.output
-    for extra in ("release", "neighbours", "dev"):  # they are for developers
+    assert "nilearn nibabel" not in " ".join(result.output.replace("(extra)", "").split())
+    for extra in ("release", "neighbours", "docs", "dev"):  # they are for developers
         assert f"{extra} (extra)" not in result.output
 
 

@@ -55,11 +55,11 @@ class GroupComparison:
     component_statistics : array (p,)
         Student's t of each component in the first fit.
     component_p_values : array (p,)
-        The permutation p-value of each |t| by itself, not adjusted for the number of components.
+        The permutation p-value of each ``|t|``, not adjusted for the number of components.
     component_p_values_adjusted : array (p,)
-        The same p-values, adjusted for there being p of them (Westfall and Young's max-|t|): if the
-        components with at most 0.05 are called different, the probability that any is called so by
-        chance is at most 0.05.
+        The same p-values, adjusted for there being p of them (Westfall and Young's ``max |t|``): if
+        the components with at most 0.05 are called different, the probability that any is called
+        so by chance is at most 0.05.
     models : tuple of Model
         The fitted models, one for each refit.
     n_permutations : int

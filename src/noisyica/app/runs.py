@@ -141,7 +141,7 @@ def versions() -> dict[str, str]:
     }
 
 
-FOR_DEVELOPERS = ("dev", "neighbours", "release")
+FOR_DEVELOPERS = ("dev", "docs", "neighbours", "release")
 """Extras that no user needs."""
 
 
@@ -157,7 +157,8 @@ def extras() -> dict[str, str]:
             version = metadata.version(package)
         except metadata.PackageNotFoundError:
             version = "not installed"
-        version_of_extra.setdefault(f"{extra} (extra)", f"{package} {version}")
+        if package == extra or f"{extra} (extra)" not in version_of_extra:
+            version_of_extra[f"{extra} (extra)"] = f"{package} {version}"
     return version_of_extra
 
 

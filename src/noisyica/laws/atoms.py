@@ -207,7 +207,7 @@ class Exponential(Law):
 
 @law()
 class Laplace(Law):
-    """The Laplace law, density exp(-|t| / scale) / (2 scale)."""
+    """The Laplace law, density ``exp(-|t| / scale) / (2 scale)``."""
 
     scale: ArrayLike = 1.0
     n_uniforms: ClassVar[int] = 2

@@ -20,6 +20,7 @@ from noisyica.laws.integration import derivative
 
 Array = jax.Array
 Uniforms = tuple[Array, ...]
+"""Arrays of uniform random numbers in (0, 1), from which a law makes its draws."""
 LawType = TypeVar("LawType", bound="Law")
 
 REGISTRY: dict[str, type[Law]] = {}
@@ -131,7 +132,7 @@ class Law:
     compiles_fast: ClassVar[bool] = False
     """Whether the kernels are so simple that they run as fast when they are compiled fast."""
     scale_power: ClassVar[float] = 2.0
-    """The k for which the mean of |t|^k tells the scale (:class:`noisyica.laws.Scaled`)."""
+    """The k for which the mean of ``|t|^k`` tells the scale (:class:`noisyica.laws.Scaled`)."""
 
     # Which uniform of a draw a mixture may use before, to choose between this law and its atoms.
     _shared_uniform: ClassVar[int] = 0

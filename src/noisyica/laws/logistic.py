@@ -29,8 +29,8 @@ class Logistic(Law):
     """The logistic law of parameter 1/2: density sech(t)^2 / 2, variance pi^2 / 12.
 
     Its normaliser has no closed form. It is the Laplace law of scale 1/2 times
-    4 / (1 + exp(-2 |t|))^2, which is between 1 and 4: so the tilted Laplace law, which has a closed
-    form, says where the grid has to be.
+    ``4 / (1 + exp(-2 |t|))^2``, which is between 1 and 4: so the tilted Laplace law, which has a
+    closed form, says where the grid has to be.
     """
 
     n_uniforms: ClassVar[int] = 2

@@ -49,7 +49,7 @@ class Channel(NamedTuple):
         )
 
     def misfit(self, beta: Array, offset: Array) -> Array:
-        """Return |x - mu0 - A beta - offset|^2 of each row, whatever its weight.
+        """Return ``|x - mu0 - A beta - offset|^2`` of each row, whatever its weight.
 
         It is a difference of squares, and never less than what rounding leaves of these: a row that
         seemed to have no noise at all would take all weight.

@@ -39,7 +39,7 @@ class Logistic(_Named):
 
 
 class Laplace(_Named):
-    """Lap-ICA: the Laplace law, density exp(-|t|) / 2."""
+    """Lap-ICA: the Laplace law, density ``exp(-|t|) / 2``."""
 
     known_variance: ClassVar[float | None] = 2.0
 

@@ -31,7 +31,7 @@ class OffsetLaw(NamedTuple):
     """A law of offsets whose mean size is known, and how that is learnt."""
 
     of: Callable[[Any], Law]
-    """The law whose mean of |mu| is the argument."""
+    """The law whose mean of ``|mu|`` is the argument."""
     size: Callable[[Array, Any], Array]
     """Of offsets and their scale: terms of the statistic, whose mean says the scale."""
     scale: Callable[[Array], Array]
@@ -41,7 +41,7 @@ class OffsetLaw(NamedTuple):
 
 
 def _logistic(scale: Any) -> laws.Scaled:
-    """Return the logistic law whose mean of |mu| is ``scale``: that of laws.Logistic is log 2."""
+    """Return the logistic law whose mean size is ``scale``: that of laws.Logistic is log 2."""
     return laws.Scaled(laws.Logistic(), scale / LOG_2)
 
 
@@ -80,7 +80,7 @@ class Offset(Prior):
     prior : str, Prior or Law
         The law of the coefficients.
     offset_scale : float
-        The mean of |mu|, in the units of x, with which learning begins.
+        The mean of ``|mu|``, in the units of x, with which learning begins.
     law : {"laplace", "logistic"}, default="laplace"
         The law of the offsets.
 

@@ -20,8 +20,8 @@ class SingleScaleTernaryOffset(Offset):
     ----------
     gamma : float
     offset_scale : float, optional
-        The mean of |mu|, in the units of x. By default it is learnt, beginning with the size of the
-        rows' means (and it is 1 in a model that was not learnt). A number is kept as it is: the
+        The mean of ``|mu|``, in the units of x. By default it is learnt, beginning with the size of
+        the rows' means (and it is 1 in a model that was not learnt). A number is kept as it is: the
         paper takes 1.
     """
 
