@@ -91,9 +91,7 @@ def freedman_and_lane(Y, group, columns, permutations):
     """Pillai's trace of the reduced model's fit plus its permuted residuals, refitted each time."""
     reduced = np.column_stack([np.ones(len(Y)), columns])
     fit = reduced @ np.linalg.lstsq(reduced, Y, rcond=None)[0]
-    return [
-        by_definition(fit + (Y - fit)[list(rows)], group, columns)[0] for rows in permutations
-    ]
+    return [by_definition(fit + (Y - fit)[list(rows)], group, columns)[0] for rows in permutations]
 
 
 @pytest.mark.parametrize(("p", "c", "k"), [(1, 1, 2), (2, 1, 2), (1, 2, 3), (2, 1, 3)])
@@ -148,7 +146,9 @@ def test_means_of_groups_are_those_at_equal_covariates():
     plain = linear_model(Y, group, NONE)
     for number in range(3):
         np.testing.assert_allclose(plain.means[number], Y[group == number].mean(0))
-    np.testing.assert_allclose(plain.standard_errors, np.tile(plain.deviations, (3, 1)) / np.sqrt(8))
+    np.testing.assert_allclose(
+        plain.standard_errors, np.tile(plain.deviations, (3, 1)) / np.sqrt(8)
+    )
 
 
 def test_pairs_are_contrasts_of_the_full_model():
