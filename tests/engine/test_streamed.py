@@ -116,7 +116,7 @@ def test_rows_are_centred_in_double_precision_and_transposed(size):
     rng = np.random.default_rng(0)
     raw = (1e6 + rng.normal(size=(size, 5))).astype(np.float32)
     raw[3, 2], weight = np.nan, np.append(np.ones(size - 1), 0.0)
-    centre, unit = np.full(5, 1e6), np.asarray(3.0)
+    centre, unit = 1e6 + 0.01 * np.arange(1, 6), np.asarray(3.0)
     compiled = streamed.standardise.compiled(fast_compile=True)
     x, observed = compiled(raw, centre, unit, weight, "float32", True)
     expected = (raw.astype(float) - centre) / unit
