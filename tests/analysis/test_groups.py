@@ -3,8 +3,10 @@
 import itertools
 import math
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import scipy.sparse
 import scipy.stats
 
 from noisyica import Model, NoisyICA, compare_groups
@@ -176,6 +178,14 @@ def test_result(refitted, unlike):
         scipy.stats.ttest_ind(means[second], means[~second]).statistic,
     )
     assert refitted.statistics_of_mean[0] == pytest.approx(pooled_t2(means, second))
+    deviations = np.sqrt(
+        (29 * means[second].var(0, ddof=1) + 29 * means[~second].var(0, ddof=1)) / 58
+    )
+    pairs = refitted.pairwise
+    np.testing.assert_allclose(pairs.cohens_d[0], refitted.differences / deviations)
+    np.testing.assert_array_equal(pairs.statistics[0], refitted.component_statistics)
+    np.testing.assert_array_equal(pairs.p_values_adjusted[0], refitted.component_p_values_adjusted)
+    assert pairs.labels == (("control", "patient"),)
 
 
 def test_text_of_the_result(refitted):
@@ -190,7 +200,8 @@ def test_text_of_the_result(refitted):
     ):
         assert words in text
     header, *rows = refitted.table().splitlines()
-    assert header.split() == ["component", "difference", "t", "p", "adjusted", "p"]
+    heads = ["component", "difference", "t", "p", "adjusted p", "Cohen's d"]
+    assert header.split() == " ".join(heads).split()
     assert [row.split()[0] for row in rows] == ["0", "1"]
 
 
@@ -248,6 +259,183 @@ def test_names_of_columns_are_no_trouble(unlike):
     assert result.sizes == (20, 20)
 
 
+# ------------------------------------------------------------------ more groups, and covariates
+
+
+@pytest.fixture(scope="module")
+def three(unlike, refitted):
+    """Three groups, whose last one is older, in a model that is learnt."""
+    X, _ = unlike
+    stages = np.repeat(["none", "mild", "severe"], [30, 15, 15])
+    rng = np.random.default_rng(3)
+    age = rng.normal(50, 8, size=60) + 10 * (stages == "severe")
+    sex = rng.choice(["f", "m"], size=60)
+    return X, stages, {"age": age, "sex": sex}, refitted.models[0]
+
+
+@pytest.fixture(scope="module")
+def given(three):
+    X, stages, covariates, model = three
+    return compare_groups(X, stages, model, covariates=covariates, **HOW)
+
+
+def test_three_groups_given_covariates(three, given):
+    X, stages, covariates, model = three
+    assert given.labels == ("mild", "none", "severe")
+    assert given.sizes == (15, 30, 15)
+    assert given.covariates == ("age", "sex=m")
+    assert given.p_values.shape == (1, 8)
+    assert given.p_value_of_mean == 1 / 200
+    beta, age = model.posterior_mean(X), covariates["age"]
+    columns = [*(stages == label for label in given.labels), age - age.mean()]
+    male = covariates["sex"] == "m"
+    design = np.column_stack([*columns, male - male.mean()]).astype(float)
+    effects, rest = np.linalg.lstsq(design, beta, rcond=None)[:2]
+    np.testing.assert_allclose(given.means, effects[:3], rtol=1e-8)
+    reduced = np.column_stack([np.ones(60), age, male])
+    total = np.linalg.lstsq(reduced, beta, rcond=None)[1]
+    np.testing.assert_allclose(given.partial_eta_squared, 1 - rest / total, rtol=1e-8)
+    F = (total - rest) / 2 / (rest / 55)
+    np.testing.assert_allclose(given.component_statistics, F, rtol=1e-8)
+    np.testing.assert_array_equal(given.differences, given.pairwise.differences)
+    np.testing.assert_allclose(given.differences[2], effects[2] - effects[1], rtol=1e-8)
+    np.testing.assert_allclose(
+        given.pairwise.cohens_d[2], given.differences[2] / np.sqrt(rest / 55), rtol=1e-8
+    )
+
+
+def test_the_component_that_differs_is_found_and_in_the_right_pairs(given):
+    less = given.component_p_values_adjusted <= 0.05
+    assert less.sum() == 1
+    j = int(np.flatnonzero(less)[0])
+    expected = np.zeros((3, 2), bool)
+    expected[0, j] = expected[2, j] = True  # mild and severe, both from none
+    assert given.pairwise.labels == (("mild", "none"), ("mild", "severe"), ("none", "severe"))
+    np.testing.assert_array_equal(given.pairwise.p_values_adjusted <= 0.05, expected)
+
+
+def test_text_of_three_groups(given):
+    assert "'mild': 15 rows, 'none': 30 rows, 'severe': 15 rows, given age, sex=m, " in repr(given)
+    blocks = given.table().split("\n\n")
+    heads = " ".join(blocks[0].split("\n")[0].split())
+    assert heads == "component F p adjusted p eta squared"
+    assert [block.split("\n")[0] for block in blocks[1:]] == [
+        "none - mild:",
+        "severe - mild:",
+        "severe - none:",
+    ]
+
+
+def test_a_picture_of_three_groups(given):
+    axes = given.plot()
+    _, labels = axes.get_legend_handles_labels()
+    assert labels == ["mild (15)", "none (30)", "severe (15)"]
+    stars = [text.xy[0] for text in axes.texts if text.get_text() == "*"]
+    assert stars == np.flatnonzero(given.component_p_values_adjusted <= 0.05).tolist()
+    assert "given age, sex=m" in axes.get_ylabel()
+    plt.close(axes.figure)
+
+
+def test_covariates_in_any_form(three, given):
+    pandas = pytest.importorskip("pandas")
+    X, stages, covariates, model = three
+    age, sex = covariates.values()
+    numbers = np.column_stack([age, sex == "m"])
+    for form in (
+        numbers,
+        np.column_stack([age.astype(str), sex]),
+        [[one, other] for one, other in zip(age, sex, strict=True)],
+        pandas.DataFrame(covariates),
+        pandas.DataFrame({"age": age, "sex": pandas.Categorical(sex)}),
+    ):
+        same = compare_groups(X, stages, model, covariates=form, **HOW)
+        np.testing.assert_allclose(same.statistics, given.statistics, rtol=1e-7)
+        np.testing.assert_array_equal(same.p_values, given.p_values)
+    one = compare_groups(X, stages, model, covariates=pandas.Series(age, name="age"), **HOW)
+    assert one.covariates == ("age",)
+    assert compare_groups(X, stages, model, covariates=age, **HOW).covariates == ("covariate 0",)
+    sites = pandas.DataFrame({"site": pandas.Categorical([3, 1, 2] * 20)})
+    of_sites = compare_groups(X, stages, model, covariates=sites, **HOW)
+    assert of_sites.covariates == ("site=2", "site=3")
+
+
+def test_covariates_of_polars(three, given):
+    polars = pytest.importorskip("polars")
+    X, stages, covariates, model = three
+    table = polars.DataFrame(covariates)
+    for form in (table, table.with_columns(polars.col("sex").cast(polars.Categorical))):
+        same = compare_groups(X, stages, model, covariates=form, **HOW)
+        np.testing.assert_array_equal(same.statistics, given.statistics)
+    assert same.covariates == given.covariates
+
+
+def test_covariates_count_in_the_rows_that_are_compared_only(three):
+    X, stages, covariates, model = three
+    age = np.where(stages == "severe", np.nan, covariates["age"])
+    kept = stages != "severe"
+    how = {"between": ("none", "mild"), **HOW}
+    one = compare_groups(X, stages, model, covariates={"age": age}, **how)
+    two = compare_groups(X[kept], stages[kept], model, covariates={"age": age[kept]}, **how)
+    np.testing.assert_array_equal(one.statistics_of_mean, two.statistics_of_mean)
+    assert one.component_statistics.shape == (2,)
+    np.testing.assert_allclose(
+        one.component_statistics**2 / (42 + one.component_statistics**2), one.partial_eta_squared
+    )
+
+
+def test_no_covariates_are_none_at_all(three):
+    X, stages, _, model = three
+    none = compare_groups(X, stages, model, **HOW)
+    for empty in ({}, np.empty((60, 0))):
+        same = compare_groups(X, stages, model, covariates=empty, **HOW)
+        np.testing.assert_array_equal(same.statistics, none.statistics)
+
+
+def test_sparse_rows_are_compared_as_dense_ones(three):
+    X, stages, covariates, _ = three
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    how = {"covariates": covariates, "between": ("none", "severe"), **HOW}
+    dense = compare_groups(X, stages, ESTIMATOR, **how)
+    for form in (scipy.sparse.csr_matrix, scipy.sparse.coo_array):
+        same = compare_groups(form(X), stages, ESTIMATOR, **how)
+        np.testing.assert_allclose(same.statistics, dense.statistics, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("covariates", "error", "message"),
+    [
+        (
+            np.ones((5, 1)),
+            ValueError,
+            "'covariate 0' of covariates has shape (5,), but X has 8 rows",
+        ),
+        (np.ones((8, 1, 1)), ValueError, "got shape (8, 1, 1)"),
+        (np.full(8, 3.0), ValueError, "'covariate 0' is 3.0 in all rows that are compared"),
+        ({"sex": ["f"] * 8}, ValueError, "'sex' is f in all rows that are compared"),
+        (
+            {"age": [1, 2, 3, np.nan, 5, 6, 7, None]},
+            ValueError,
+            "'age' is missing (None or NaN) in 2",
+        ),
+        ({"age": [1, 2, 3, np.inf, 5, 6, 7, 8]}, ValueError, "'age' is infinite in row 3"),
+        (
+            {"age": np.arange(8) ** 2, "twice": 2 * np.arange(8) ** 2 + 1},
+            ValueError,
+            "'twice' follows from those before it (age): leave it out",
+        ),
+        ({"site": list("xxxxyyyy")}, ValueError, "The groups follow from the covariates (site=y)"),
+        ({"name": list("stuvwxyz")}, ValueError, "'name' has 8 different values"),
+        (np.arange(8).astype("datetime64[D]"), TypeError, "leave dates and durations out"),
+        (np.random.default_rng(0).normal(size=(8, 5)), ValueError, "2 components and 7 groups and"),
+    ],
+)
+def test_bad_covariates(covariates, error, message):
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    with pytest.raises(error) as raised:
+        compare_groups(X, list("aaaabbbb"), Model(np.eye(3)[:, :2]), covariates=covariates, **HOW)
+    assert message in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "labels", [[True] * 30 + [False] * 30, [2.5] * 30 + [-1.0] * 30, ["b"] * 30 + [7] * 30]
 )
@@ -279,9 +467,9 @@ def test_labels_of_any_kind(refitted, unlike, labels):
         ([1] * 6, {}, ValueError, "All labels of groups are 1: two groups are needed"),
         (
             ["a", "b", "c"] * 2,
-            {},
+            {"estimator": Model(np.eye(5)[:, :4])},
             ValueError,
-            "choose them with between=('a', 'b')",
+            "6 rows are too few for 4 components and 3 groups",
         ),
         (["a"] * 5 + ["b"], {}, ValueError, "Only one row has the label 'b'"),
         (
@@ -290,8 +478,8 @@ def test_labels_of_any_kind(refitted, unlike, labels):
             ValueError,
             "No row has the label 'd': groups has 'a', 'b', 'c'",
         ),
-        (["a", "b"] * 3, {"between": ("a", "a")}, ValueError, "two different labels"),
-        (["a", "b"] * 3, {"between": "ab"}, ValueError, "two different labels"),
+        (["a", "b"] * 3, {"between": ("a", "a")}, ValueError, "two or more different labels"),
+        (["a", "b"] * 3, {"between": "ab"}, ValueError, "two or more different labels"),
         (["a", "b"] * 3, {"estimator": "bg"}, TypeError, "estimator must be a NoisyICA"),
         (["a", "b"] * 3, {"n_refits": 2}, ValueError, "A Model has all its parameters"),
         (["a", "b"] * 3, {"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),

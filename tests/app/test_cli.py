@@ -177,9 +177,9 @@ def test_compare_learns_from_all_rows(files, monkeypatch):
     monkeypatch.chdir(folder)
     three = np.array(["control", "mild", "severe", "mild"])[np.arange(40) % 4]
     (folder / "three.txt").write_text("\n".join(three) + "\n")
-    result = invoke("compare", "rows.npy", "three.txt", "-p", 2, "--max-iter", 20)
-    assert result.exit_code == 1
-    assert "--between control,mild" in " ".join(result.output.split())
+    ages, sites = np.arange(40) % 7, np.arange(40) // 14
+    (folder / "ages.txt").write_text("\n".join(map(str, ages)) + "\n")
+    (folder / "sites.txt").write_text("\n".join(map(str, sites)) + "\n")
     how = ["three.txt", "--between", "severe,control", "--n-draws", 3]
     fitted_now = invoke("compare", "rows.npy", *how, "-p", 2, "--max-iter", 20)
     assert fitted_now.exit_code == 0, fitted_now.output
@@ -191,6 +191,14 @@ def test_compare_learns_from_all_rows(files, monkeypatch):
     assert "'severe': 10 rows, 'control': 10 rows" in fitted_now.output
     result = invoke("fit", "rows.npy", "-p", 2, "--max-iter", 20, "-o", "run", "--no-report")
     assert result.exit_code == 0, result.output
+    given = ["--covariates", "ages.txt,sites.txt", "--categorical", "sites.txt", "--n-draws", 3]
+    of_all = invoke("compare", "run", "three.txt", *given)
+    assert of_all.exit_code == 0, of_all.output
+    expected = noisyica.compare_groups(
+        X, three, ica, covariates={"a": ages, "s": sites.astype(str)}, n_draws=3, random_state=0
+    )
+    assert expected.table() in of_all.output
+    assert "given ages.txt, sites.txt=1, sites.txt=2, p_value" in of_all.output
     of_run = invoke("compare", "run", *how)
     assert of_run.exit_code == 0, of_run.output
     assert of_run.output == fitted_now.output
@@ -319,6 +327,12 @@ def test_tables_on_narrow_terminals(monkeypatch, capsys, width, last):
         (["compare", "rows.csv", "sex"], "neither a file nor one value"),
         (["compare", "rows.csv", "group", "--between", "patient,other"], "No row has the label"),
         (["compare", "rows.csv", "group", "--between", "patient"], "give two labels"),
+        (["compare", "rows.csv", "group", "--covariates", "age"], "neither a file nor one value"),
+        (["compare", "rows.csv", "group", "--covariates", "group"], "groups follow from the"),
+        (
+            ["compare", "rows.npz", "group", "--array", "X", "--categorical", "ages"],
+            "--categorical ages: it is not among --covariates, which are not given",
+        ),
     ],
 )
 def test_errors_are_one_line(files, monkeypatch, arguments, message):

@@ -1,6 +1,8 @@
 """Rows on the workers of a cluster: the same fit, also when workers are lost."""
 
 import os
+import platform
+import resource
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -91,6 +93,22 @@ def test_a_fit_on_workers_goes_on_after_an_interruption(client, tmp_path):
     assert path.exists()
     resumed = fit(X, max_iter=12, checkpoint=path)
     np.testing.assert_array_equal(resumed.mixing_, whole.mixing_)
+
+
+def faults():
+    """Return how many pages of memory a process gets for ten arrays of 8 MiB, one by one."""
+    for rounds in (3, 10):  # the first ones may grow what is kept
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(rounds):
+            np.ones(2**20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_workers_keep_the_memory_of_intermediate_results(client):
+    """Dask has processes of workers give it back at once, which doubles the time of a sweep."""
+    fit(dask.array.from_array(data("bg")[0], chunks=(100, 5)))
+    assert max(client.run(faults).values()) < 40  # at least four for each array otherwise
 
 
 def test_a_worker_that_is_lost_costs_time_only(client):

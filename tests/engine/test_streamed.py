@@ -1,5 +1,7 @@
 """Rows that stay where they are: the same fit as with rows in memory."""
 
+import threading
+
 import jax
 import numpy as np
 import pytest
@@ -105,6 +107,43 @@ def test_a_fit_reads_a_block_at_a_time(streaming):
     assert sweeper.count == 5
     assert most == 64
     np.testing.assert_allclose(sweeper.squares, np.square(X).sum(0), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("size", [64, 70])
+def test_rows_are_centred_in_double_precision_and_transposed(size):
+    """Single precision of rows far from zero would lose what is centred; 70 rows are one piece."""
+    rng = np.random.default_rng(0)
+    raw = (1e6 + rng.normal(size=(size, 5))).astype(np.float32)
+    raw[3, 2], weight = np.nan, np.append(np.ones(size - 1), 0.0)
+    centre, unit = 1e6 + 0.01 * np.arange(1, 6), np.asarray(3.0)
+    compiled = streamed.standardise.compiled(fast_compile=True)
+    x, observed = compiled(raw, centre, unit, weight, "float32", True)
+    expected = (raw.astype(float) - centre) / unit
+    expected[-1] = 0.0
+    np.testing.assert_array_equal(observed, ~np.isnan(expected).T)
+    np.testing.assert_allclose(x, np.nan_to_num(expected).T, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("double")
+def test_the_next_block_is_prepared_while_one_is_used(streaming):
+    streaming(True)
+    X, _ = data("bg")
+    sweeper, prepared = Streamed(Rows(X), "float32", missing=False), []
+    second = threading.Event()
+
+    def prepare(i):
+        prepared.append((i, threading.get_ident()))
+        if i == 1:
+            second.set()
+        return i
+
+    blocks = sweeper._read(prepare)
+    assert next(blocks) == 0
+    assert second.wait(10)  # nobody has asked for the second one
+    assert list(blocks) == [1, 2, 3, 4]
+    assert [i for i, _ in prepared] == [0, 1, 2, 3, 4]
+    assert threading.get_ident() not in {thread for _, thread in prepared}
 
 
 def test_a_streamed_fit_goes_on_after_an_interruption(streaming, tmp_path):

@@ -1,23 +1,29 @@
-"""Whether two groups of rows differ in their coefficients: tests over posterior draws and refits.
+"""Whether groups of rows differ in their coefficients: tests over posterior draws and refits.
 
-The test itself is Hotelling's T^2 with a permutation p-value (:mod:`noisyica.analysis.hotelling`).
+The test itself is a permutation test: Hotelling's T^2 for two groups
+(:mod:`noisyica.analysis.hotelling`), Pillai's trace for more of them or with covariates
+(:mod:`noisyica.analysis.manova`).
 """
 
 from __future__ import annotations
 
 import functools
-import math
+import itertools
 import warnings
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
+from noisyica.analysis.comparison import GroupComparison, PairwiseComparison
+from noisyica.analysis.covariates import design
 from noisyica.analysis.hotelling import hotelling
-from noisyica.analysis.labels import two_groups
+from noisyica.analysis.labels import grouped_rows
+from noisyica.analysis.manova import pillai
+from noisyica.analysis.permuted import Permuted, together
 from noisyica.analysis.refits import refit, report
 from noisyica.arguments import RandomState, check_counts
+from noisyica.data.sparse_rows import by_rows, is_sparse
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model
 from noisyica.progress import Reporter
@@ -28,146 +34,40 @@ SWEEPS = 10
 would be that of a slow chain and not that of the posterior."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class GroupComparison:
-    """The result of :func:`compare_groups`.
-
-    Attributes
-    ----------
-    labels : tuple
-        The two labels; differences are those of the second from the first.
-    sizes : tuple of int
-        The number of rows of each group.
-    p_values : array (n_refits, n_draws)
-        The permutation p-value of Hotelling's T^2 for each posterior draw of the coefficients. Each
-        one is valid by itself.
-    statistics : array (n_refits, n_draws)
-        The T^2 of each draw.
-    p_value_of_mean : float
-        The permutation p-value of T^2 on the posterior means of the coefficients: one valid p-value
-        for all that was done. With several refits, the statistic is the mean over refits of
-        T^2 / (T^2 + n - 2).
-    statistics_of_mean : array (n_refits,)
-        The T^2 on the posterior means.
-    differences : array (p,)
-        The differences of the groups' posterior mean coefficients in the first fit. (The components
-        of other fits have another order.)
-    component_statistics : array (p,)
-        Student's t of each component in the first fit.
-    component_p_values : array (p,)
-        The permutation p-value of each ``|t|``, not adjusted for the number of components.
-    component_p_values_adjusted : array (p,)
-        The same p-values, adjusted for there being p of them (Westfall and Young's ``max |t|``): if
-        the components with at most 0.05 are called different, the probability that any is called
-        so by chance is at most 0.05.
-    models : tuple of Model
-        The fitted models, one for each refit.
-    n_permutations : int
-        The number of permutations: as many as there are, if that is less than was asked for.
-    exact : bool
-        Whether these are all permutations that there are.
-    """
-
-    labels: tuple[Any, Any]
-    sizes: tuple[int, int]
-    p_values: np.ndarray
-    statistics: np.ndarray
-    p_value_of_mean: float
-    statistics_of_mean: np.ndarray
-    differences: np.ndarray
-    component_statistics: np.ndarray
-    component_p_values: np.ndarray
-    component_p_values_adjusted: np.ndarray
-    models: tuple[Model, ...]
-    n_permutations: int
-    exact: bool
-
-    @property
-    def p_value(self) -> float:
-        """The mean of the p-values over draws and refits, which is the paper's summary.
-
-        It is not a p-value in general; twice it is one.
-        """
-        return float(self.p_values.mean())
-
-    @property
-    def p_value_std(self) -> float:
-        """The standard deviation of the p-values over the draws of a fit; NaN for one draw.
-
-        With several refits, it is the root mean square over them.
-        """
-        return float(np.sqrt(np.square([_deviation(row) for row in self.p_values]).mean()))
-
-    @property
-    def p_value_std_refits(self) -> float:
-        """The standard deviation over refits of their mean p-values; NaN for one refit."""
-        return _deviation(self.p_values.mean(1))
-
-    def __repr__(self) -> str:
-        (first, second), (n0, n1), (refits, draws) = self.labels, self.sizes, self.p_values.shape
-        spreads = [f"{self.p_value_std:.2g} over {draws} draws"] if draws > 1 else []
-        spreads += [f"{self.p_value_std_refits:.2g} over {refits} refits"] if refits > 1 else []
-        spread = f" (sd {', '.join(spreads)})" if spreads else ""
-        return (
-            f"GroupComparison({first!r}: {n0} rows, {second!r}: {n1} rows, "
-            f"p_value={self.p_value:.3g}{spread}, p_value_of_mean={self.p_value_of_mean:.3g}, "
-            f"{self.n_permutations} permutations{' (all)' if self.exact else ''})"
-        )
-
-    def table(self) -> str:
-        """The components of the first fit as lines of text.
-
-        The columns are the difference, t, its p-value, and the p-value adjusted for the number of
-        components.
-        """
-        columns = (
-            self.differences,
-            self.component_statistics,
-            self.component_p_values,
-            self.component_p_values_adjusted,
-        )
-        lines = [
-            f"{j:9d} {difference:12.4g} {t:8.3f} {p_value:8.4f} {adjusted:10.4f}"
-            for j, (difference, t, p_value, adjusted) in enumerate(zip(*columns, strict=True))
-        ]
-        return "\n".join(
-            [f"{'component':>9} {'difference':>12} {'t':>8} {'p':>8} {'adjusted p':>10}", *lines]
-        )
-
-
-def _deviation(values: np.ndarray) -> float:
-    """Return the standard deviation of the values; NaN if there is only one."""
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
-
-
 def compare_groups(
     X: Any,
     groups: Any,
     estimator: NoisyICA | Model | None = None,
     *,
-    between: tuple[Any, Any] | None = None,
+    between: tuple[Any, ...] | None = None,
+    covariates: Any = None,
     n_draws: int = 50,
     n_refits: int = 1,
     n_permutations: int = 1000,
     random_state: RandomState = None,
     verbose: bool = True,
 ) -> GroupComparison:
-    """Test whether two groups of rows have the same coefficients.
+    """Test whether two or more groups of rows have the same coefficients, also given covariates.
 
-    The test is Hotelling's T^2 of the coefficients, with a p-value by permutation of the labels,
-    for each of ``n_draws`` draws from the posterior. The model is learnt from all rows, whatever
-    their labels.
+    The test is Hotelling's T^2 of the coefficients (for more than two groups, Pillai's trace of a
+    multivariate analysis of variance), with a p-value by permutation, for each of ``n_draws`` draws
+    from the posterior. The model is learnt from all rows, whatever their groups and covariates.
 
     Parameters
     ----------
     X : array (n, d)
-        Missing entries are NaN.
+        Missing entries are NaN. It may be a sparse matrix of SciPy.
     groups : array (n,)
         A label for each row: strings, numbers or booleans.
-    between : pair of labels, optional
-        Which two groups to compare, where there are more of them; differences are those of the
-        second from the first. The model is learnt from all rows, also from those of other groups
-        and those without a label (None or NaN).
+    between : tuple of labels, optional
+        Which groups to compare, where there are more of them; differences are those of later ones
+        from earlier ones. The model is learnt from all rows, also from those of other groups and
+        those without a label (None or NaN).
+    covariates : array (n,) or (n, k), DataFrame or dict of arrays, optional
+        What else may explain the coefficients of a row, such as age or the scanner. Groups are
+        compared at equal covariates, by a linear model. Numbers enter as numbers; text, booleans
+        and pandas' categories are categories. (If numbers stand for categories, convert them to
+        text.) They are centred.
     estimator : NoisyICA or Model, optional
         By default ``NoisyICA(random_state=random_state)``. If it is fitted (or a Model) and
         ``n_refits`` is 1 it is used as it is; the p-values are then valid if it was not fitted to
@@ -178,8 +78,9 @@ def compare_groups(
         The number of fits. The first has the estimator's own ``random_state`` (if it has one), the
         others have random seeds of their own.
     n_permutations : int
-        The number of random permutations of the labels. If there are no more than that, all are
-        used. The least possible p-value is 1 / (n_permutations + 1).
+        The number of random permutations of the labels; with covariates, of the residuals that the
+        covariates leave. If there are no more than that, all are used. The least possible p-value
+        is 1 / (n_permutations + 1).
     random_state : int, RandomState or None
         Decides everything random: the permutations, which are the same for all draws, the draws,
         and the random seeds of refits.
@@ -190,13 +91,18 @@ def compare_groups(
     -------
     GroupComparison
         ``p_value`` (mean over draws and refits) and ``p_value_std``, ``p_value_of_mean``, tests of
-        the components, and the rest.
+        the components and of each two groups, effect sizes, and the rest. ``print(result.table())``
+        shows the components, and ``result.plot()`` draws the groups' means.
 
     Notes
     -----
     The p-values assume that the rows are independent of each other (not several of one person, for
     example), so that labels can be permuted; and that entries, if any are, are missing at random
-    and in both groups alike.
+    and in all groups alike.
+
+    With covariates, residuals of the model without groups are permuted (Freedman and Lane, 1983).
+    The p-values are then exact for many rows and very nearly so for few. Covariates must act on the
+    coefficients linearly and in all groups alike.
 
     If coefficients are linearly dependent (a component may be off in all rows), the inverse of
     their scatter is the pseudo-inverse: what is constant does not count.
@@ -215,42 +121,163 @@ def compare_groups(
     (1, 10)
     >>> result.p_value < 0.01
     True
+
+    Three groups, given the age of each row, with the same model:
+
+    >>> age = np.random.default_rng(1).normal(50, 10, size=60)
+    >>> stages = np.repeat(["none", "mild", "severe"], [30, 15, 15])
+    >>> given_age = compare_groups(
+    ...     X, stages, result.models[0], covariates={"age": age}, n_draws=10, random_state=0
+    ... )
+    >>> given_age.pairwise.labels
+    (('mild', 'none'), ('mild', 'severe'), ('none', 'severe'))
+    >>> given_age.p_value < 0.01
+    True
     """
     check_counts(n_draws=(n_draws, 1), n_refits=(n_refits, 1), n_permutations=(n_permutations, 1))
     if estimator is None:
         estimator = NoisyICA(random_state=random_state, verbose=verbose)
     _check_estimator(estimator, n_refits)
-    X = plain_numbers(X)
-    rows = check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
-    labels, compared, second = two_groups(groups, len(rows), between)
+    X, rows = _rows(X)
+    labels, compared, group = grouped_rows(groups, rows.shape[0], between)
+    names, columns = design(covariates, compared, group)
     rng = check_random_state(random_state)
     # one seed for all tests: their p-values differ by the draws, not by the permutations
     permutation_seed = int(rng.randint(2**31 - 1))
     fit_seeds = rng.randint(2**31 - 1, size=(n_refits, 2)).tolist()
     chosen = X if compared.all() else rows[compared]
-    fits = _learn(estimator, X, chosen, n_draws, fit_seeds, verbose)
+    fits = _learn(estimator, X, chosen, n_draws, fit_seeds, columns.shape[1] + len(labels), verbose)
+    tests = Tests(group, columns, n_permutations, permutation_seed)
+    return _comparison(fits, tests, labels, names)
+
+
+def _comparison(
+    fits: list[Fit], tests: Tests, labels: tuple[Any, ...], names: tuple[str, ...]
+) -> GroupComparison:
+    """Return what the tests say of the draws and the means of each fit."""
     means = [fit.means for fit in fits]
-    test = functools.partial(
-        hotelling, second=second, n_permutations=n_permutations, seed=permutation_seed
-    )
-    of_draws = test([draw for fit in fits for draw in fit.draws])
-    of_means = test(means)
-    of_components = test(list(means[0].T[:, :, None]))
-    differences = means[0][second].mean(0) - means[0][~second].mean(0)
+    of_draws = tests.groups([draw for fit in fits for draw in fit.draws])
+    of_means = tests.groups(means)
+    of_components = tests.groups(list(means[0].T[:, :, None]))
+    model = linear_model(means[0], tests.group, tests.columns)
+    pairwise = _pairs(tests, means[0], labels, model, of_components)
+    two = len(labels) == 2
     return GroupComparison(
         labels=labels,
-        sizes=(int((~second).sum()), int(second.sum())),
-        p_values=of_draws.p_values.reshape(n_refits, n_draws),
-        statistics=of_draws.statistics.reshape(n_refits, n_draws),
+        sizes=tuple(np.bincount(tests.group).tolist()),
+        covariates=names,
+        p_values=of_draws.p_values.reshape(len(fits), -1),
+        statistics=of_draws.statistics.reshape(len(fits), -1),
         p_value_of_mean=of_means.p_value_of_average,
         statistics_of_mean=of_means.statistics,
-        differences=differences,
-        component_statistics=np.sign(differences) * np.sqrt(of_components.statistics),
+        differences=pairwise.differences[0] if two else pairwise.differences,
+        component_statistics=pairwise.statistics[0] if two else of_components.f_statistics,
         component_p_values=of_components.p_values,
         component_p_values_adjusted=of_components.adjusted_p_values,
+        partial_eta_squared=of_components.shares,
+        means=model.means,
+        standard_errors=model.standard_errors,
+        residual_deviations=model.deviations,
+        pairwise=pairwise,
         models=tuple(fit.model for fit in fits),
         n_permutations=len(of_draws.null),
         exact=of_draws.exact,
+    )
+
+
+def _rows(X: Any) -> tuple[Any, Any]:
+    """Return X, and its rows in a form of which some can be chosen."""
+    if is_sparse(X):
+        X = by_rows(X)
+        return X, X
+    X = plain_numbers(X)
+    return X, check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
+
+
+# ----------------------------------------------------------------------------------- the tests
+
+
+class Tests(NamedTuple):
+    """The groups and covariates of the rows, and how they are permuted."""
+
+    group: np.ndarray  # (n,)  the number of each row's group
+    columns: np.ndarray  # (n, c)  covariates
+    n_permutations: int
+    seed: int
+
+    def groups(self, coefficients: list[np.ndarray]) -> Permuted:
+        """Test whether all groups are alike in each of one or more sets of coefficients."""
+        if not self.columns.shape[1] and self.group.max() == 1:
+            return hotelling(coefficients, self.group == 1, self.n_permutations, self.seed)
+        tested = dummies(self.group)[:, 1:]
+        return pillai(coefficients, tested, self.columns, self.n_permutations, self.seed)
+
+    def pair(self, coefficients: list[np.ndarray], one: int, other: int) -> Permuted:
+        """Test whether two groups are alike, where the others may differ from them.
+
+        The reduced model has one mean for both, and a mean of each other group.
+        """
+        inside = dummies(self.group)
+        reduced = np.column_stack([self.columns, np.delete(inside, [one, other], axis=1)])
+        tested = inside[:, [other]]
+        return pillai(coefficients, tested, reduced, self.n_permutations, self.seed)
+
+
+def dummies(group: np.ndarray) -> np.ndarray:
+    """Return which group each row is in, as zeros and ones (n, k)."""
+    return np.eye(int(group.max()) + 1)[group]
+
+
+class LinearModel(NamedTuple):
+    """The means of groups at the mean of the covariates, by least squares."""
+
+    means: np.ndarray  # (k, p)
+    standard_errors: np.ndarray  # (k, p)
+    deviations: np.ndarray  # (p,)  of the residuals
+
+
+def linear_model(coefficients: np.ndarray, group: np.ndarray, columns: np.ndarray) -> LinearModel:
+    """Return the means of the groups, given centred covariates."""
+    inside = dummies(group)
+    k = inside.shape[1]
+    X = np.column_stack([inside, columns])
+    effects = np.linalg.lstsq(X, coefficients, rcond=None)[0]
+    squares = np.square(coefficients - X @ effects).sum(0)
+    deviations = np.sqrt(squares / (len(X) - X.shape[1]))
+    lengths = np.sqrt(np.diag(np.linalg.inv(X.T @ X))[:k])
+    return LinearModel(effects[:k], lengths[:, None] * deviations, deviations)
+
+
+def _pairs(
+    tests: Tests,
+    means: np.ndarray,
+    labels: tuple[Any, ...],
+    model: LinearModel,
+    of_components: Permuted,
+) -> PairwiseComparison:
+    """Compare each two groups in each component; two groups are those of ``of_components``."""
+    pairs = list(itertools.combinations(range(len(labels)), 2))
+    if len(pairs) == 1 and not tests.columns.shape[1]:
+        second = tests.group == 1
+        differences = (means[second].mean(0) - means[~second].mean(0))[None]
+    else:
+        differences = np.array([model.means[other] - model.means[one] for one, other in pairs])
+    components = list(means.T[:, :, None])
+    test = (
+        of_components
+        if len(pairs) == 1
+        else together([tests.pair(components, *pair) for pair in pairs])
+    )
+    shape = differences.shape
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cohens_d = np.where(differences == 0, 0.0, differences / model.deviations)
+    return PairwiseComparison(
+        labels=tuple((labels[one], labels[other]) for one, other in pairs),
+        differences=differences,
+        cohens_d=cohens_d,
+        statistics=np.sign(differences) * np.sqrt(test.statistics).reshape(shape),
+        p_values=test.p_values.reshape(shape),
+        p_values_adjusted=test.adjusted_p_values.reshape(shape),
     )
 
 
@@ -271,11 +298,13 @@ def _learn(
     compared: Any,
     n_draws: int,
     seeds: list[list[int]],
+    terms: int,
     verbose: bool,
 ) -> list[Fit]:
     """Return a fit to X for each pair of random seeds: one for the fit, and one for the draws.
 
-    ``compared`` has the rows of X that are compared, whose coefficients are wanted.
+    ``compared`` has the rows of X that are compared, whose coefficients are wanted. ``terms`` is
+    the number of coefficients of a linear model of groups and covariates.
     """
     steps = estimator.max_iter if isinstance(estimator, NoisyICA) else 1
     fits = []
@@ -288,7 +317,7 @@ def _learn(
                 as_is = len(seeds) == 1 and estimator.__sklearn_is_fitted__()
                 fitted = estimator if as_is else refit(estimator, X, seed, i == 0, tell)
                 model, means = fitted.model_, _coefficients(fitted, compared)
-            _check_rows(means)
+            _check_rows(means, terms)
             tell(steps)
             draws = model.posterior_sample(compared, n_draws, thin=SWEEPS, random_state=draw_seed)
             fits.append(Fit(model, means, draws))
@@ -319,11 +348,12 @@ def _check_estimator(estimator: Any, n_refits: int) -> None:
         )
 
 
-def _check_rows(means: np.ndarray) -> None:
-    """Raise a ValueError if there are too few rows for T^2 to be defined."""
+def _check_rows(means: np.ndarray, terms: int) -> None:
+    """Raise a ValueError if there are too few rows for the statistic to be defined."""
     n, p = means.shape
-    if n < p + 2:
+    if n < p + terms:
+        known = "" if terms == 2 else f" and {terms} groups and covariates"
         raise ValueError(
-            f"{n} rows are too few for {p} components: any two groups of them differ. T^2 needs at "
-            f"least {p + 2} rows."
+            f"{n} rows are too few for {p} components{known}: any groups of them differ. The test "
+            f"needs at least {p + terms} rows."
         )

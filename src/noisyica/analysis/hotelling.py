@@ -22,78 +22,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.stats
 
-BATCH_ENTRIES = 2**22
-"""The maximum number of entries of the matrices of permuted labels, and of sums over them, that are
-in memory at a time."""
-TIE = 1e-12
-"""Values of q that are this close are equal: where permutations exchange equal rows, only the order
-of summation makes a difference."""
-
-
-@dataclass(frozen=True, eq=False)
-class Hotelling:
-    """T^2 of one or more sets of coefficients of the same rows, and of permuted labels.
-
-    Attributes
-    ----------
-    n : int
-        The number of rows.
-    shares : array (k,)
-        The q of each set, as in the docstring of the module.
-    null : array (n_permutations, k)
-        The q of each set under permuted labels; the permutations are the same for all sets.
-    exact : bool
-        Whether these are all permutations that there are.
-    """
-
-    n: int
-    shares: np.ndarray
-    null: np.ndarray
-    exact: bool
-
-    @property
-    def statistics(self) -> np.ndarray:
-        """T^2 of each set, (k,); infinite if the groups differ and have no spread at all."""
-        with np.errstate(divide="ignore"):
-            return (self.n - 2) * self.shares / (1 - self.shares)
-
-    @property
-    def p_values(self) -> np.ndarray:
-        """The p-value of each set by itself, (k,)."""
-        return self._p_values(self.shares, self.null)
-
-    @property
-    def p_value_of_average(self) -> float:
-        """The p-value of the average of the shares over the sets."""
-        return float(self._p_values(self.shares.mean(), self.null.mean(1)))
-
-    @property
-    def adjusted_p_values(self) -> np.ndarray:
-        """The p-values adjusted for the number of sets, (k,).
-
-        Each share is compared with the largest one of the k sets under permuted labels.
-        """
-        return self._p_values(self.shares, self.null.max(1, keepdims=True))
-
-    def _p_values(self, observed: Any, null: np.ndarray) -> np.ndarray:
-        """Return the part of the permutations whose values are at least the observed one.
-
-        The observed labels count as one more permutation, unless all permutations are there and
-        they are among these.
-        """
-        extra = 0 if self.exact else 1
-        return (np.sum(null >= observed - TIE, axis=0) + extra) / (len(null) + extra)
+from noisyica.analysis.permuted import BATCH_ENTRIES, Permuted, whiten
 
 
 def hotelling(
     coefficients: Sequence[np.ndarray], second: np.ndarray, n_permutations: int, seed: int
-) -> Hotelling:
+) -> Permuted:
     """Compare two groups of rows in each of one or more sets of coefficients.
 
     Parameters
@@ -107,7 +45,7 @@ def hotelling(
         The random seed.
     """
     n, n1 = len(second), int(second.sum())
-    sets = [_whiten(values) for values in coefficients]
+    sets = [whiten(values) for values in coefficients]
     whitened = np.concatenate(sets, axis=1)
     begins = np.cumsum([0, *(columns.shape[1] for columns in sets[:-1])])
 
@@ -132,19 +70,4 @@ def hotelling(
         random_state=np.random.default_rng(seed),
     )
     exact = math.comb(n, n1) <= n_permutations
-    return Hotelling(n, test.statistic, test.null_distribution, exact)
-
-
-def _whiten(coefficients: np.ndarray) -> np.ndarray:
-    """Return orthonormal columns that span the centred coefficients (n, p).
-
-    There are zeros in place of columns that are constant or combinations of others.
-    """
-    centred = coefficients - coefficients.mean(0)
-    rounding = len(centred) * np.finfo(float).eps
-    length = np.linalg.norm(centred, axis=0)
-    varies = length > rounding * np.abs(coefficients).max(0)
-    # columns of length 1, since a column of small numbers is no sign of a lack of rank
-    unit = np.where(varies, centred / np.where(varies, length, 1.0), 0.0)
-    U, size, _ = np.linalg.svd(unit, full_matrices=False)
-    return np.where(size > rounding * size[0], U, 0.0)
+    return Permuted(n - 2, 1, test.statistic, test.null_distribution, exact)

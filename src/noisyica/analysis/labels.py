@@ -1,4 +1,4 @@
-"""The labels of rows: which two groups they make."""
+"""The labels of rows: which groups they make."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SHOWN = 5
 """The number of labels that an error message names."""
 
 
-def two_groups(
-    groups: Any, n: int, between: tuple[Any, Any] | None = None
-) -> tuple[tuple[Any, Any], np.ndarray, np.ndarray]:
-    """Return the two labels that are compared, which rows have one of them, and which the second.
+def grouped_rows(
+    groups: Any, n: int, between: Any = None
+) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
+    """Return the labels that are compared, which rows have one of them, and which one each has.
 
-    The labels are those of ``between``, or else the only two, in order if they have one. The first
-    array has an entry for each of the n rows, the second one for each row that is compared.
+    The labels are those of ``between``, or else all, in order if they have one. The first array has
+    an entry for each of the n rows, the second one a number for each row that is compared.
     """
     # as objects: NumPy makes the string "nan" of a NaN beside strings
     values = np.asarray(groups, dtype=object)
@@ -24,24 +24,27 @@ def two_groups(
         raise ValueError(
             f"groups must be {n} labels, one for each row of X; got shape {values.shape}."
         )
-    missing = np.array([_is_missing(value) for value in values])
+    missing = np.array([is_missing(value) for value in values])
     kinds = list(dict.fromkeys(values[~missing]))
     if between is None:
         _refuse_missing(missing)
-        first_label, second_label = _only_two(kinds)
+        chosen = _in_order(kinds)
     else:
-        first_label, second_label = _asked_for(between, kinds)
-    first, second = (
-        np.array([not gone and value == label for value, gone in zip(values, missing, strict=True)])
-        for label in (first_label, second_label)
+        chosen = _asked_for(between, kinds)
+    numbers = {label: number for number, label in enumerate(chosen)}
+    numbered = np.array(
+        [
+            -1 if gone else numbers.get(value, -1)
+            for value, gone in zip(values, missing, strict=True)
+        ]
     )
-    for label, size in ((first_label, first.sum()), (second_label, second.sum())):
-        if size < 2:
+    for number, label in enumerate(chosen):
+        if (numbered == number).sum() < 2:
             raise ValueError(
                 f"Only one row has the label {label!r}: each group needs at least two rows."
             )
-    compared = first | second
-    return (first_label, second_label), compared, second[compared]
+    compared = numbered >= 0
+    return chosen, compared, numbered[compared]
 
 
 def _refuse_missing(missing: np.ndarray) -> None:
@@ -49,34 +52,22 @@ def _refuse_missing(missing: np.ndarray) -> None:
     if missing.any():
         raise ValueError(
             f"groups has no label (None or NaN) in {missing.sum()} of its rows, such as row "
-            f"{np.flatnonzero(missing)[0]}: leave them out of X and groups, or say which two "
+            f"{np.flatnonzero(missing)[0]}: leave them out of X and groups, or say which "
             "groups to compare with between=(label, other label)."
         )
 
 
-def _only_two(kinds: list[Any]) -> tuple[Any, Any]:
-    """Return the two kinds of labels in order, or raise a ValueError if there are not two."""
-    if len(kinds) == 1:
-        raise ValueError(
-            f"All labels of groups are {kinds[0]!r}: two groups are needed for a comparison."
-        )
-    if len(kinds) > 2:
-        raise ValueError(
-            f"groups has {len(kinds)} kinds of labels ({listed(kinds)}), but two can be compared: "
-            f"choose them with between=({kinds[0]!r}, {kinds[1]!r})."
-        )
-    return _in_order(*kinds)
-
-
-def _asked_for(between: Any, kinds: list[Any]) -> tuple[Any, Any]:
+def _asked_for(between: Any, kinds: list[Any]) -> tuple[Any, ...]:
     """Return the labels that were asked for, or raise an error if they cannot be compared."""
-    two = isinstance(between, (tuple, list, np.ndarray)) and len(between) == 2
-    if not two or between[0] == between[1]:
-        raise ValueError(f"between must be two different labels of groups; got {between!r}.")
+    several = isinstance(between, (tuple, list, np.ndarray)) and len(between) >= 2
+    if not several or len(dict.fromkeys(between)) < len(between):
+        raise ValueError(
+            f"between must be two or more different labels of groups; got {between!r}."
+        )
     for label in between:
         if label not in kinds:
             raise ValueError(f"No row has the label {label!r}: groups has {listed(kinds)}.")
-    return between[0], between[1]
+    return tuple(between)
 
 
 def listed(kinds: list[Any]) -> str:
@@ -84,15 +75,19 @@ def listed(kinds: list[Any]) -> str:
     return ", ".join(repr(kind) for kind in kinds[:SHOWN]) + ", ..." * (len(kinds) > SHOWN)
 
 
-def _in_order(label: Any, other: Any) -> tuple[Any, Any]:
-    """Return the smaller label first, or both as they come if they cannot be compared."""
+def _in_order(kinds: list[Any]) -> tuple[Any, ...]:
+    """Return the labels sorted, or as they come if they cannot be compared."""
+    if len(kinds) == 1:
+        raise ValueError(
+            f"All labels of groups are {kinds[0]!r}: two groups are needed for a comparison."
+        )
     try:
-        return (other, label) if other < label else (label, other)
+        return tuple(sorted(kinds))
     except TypeError:  # a number and a string, say
-        return label, other
+        return tuple(kinds)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """Return whether a label is None, NaN or pandas.NA."""
     try:
         return label is None or bool(label != label)

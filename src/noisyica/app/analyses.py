@@ -10,8 +10,8 @@ import numpy as np
 import typer
 
 from noisyica.analysis.groups import compare_groups
-from noisyica.analysis.labels import listed
 from noisyica.analysis.selection import Selection
+from noisyica.app.options import Comparing
 from noisyica.app.printing import (
     EXPENDABLE,
     SELECTION_HEADINGS,
@@ -19,12 +19,15 @@ from noisyica.app.printing import (
     print_table,
 )
 from noisyica.data import Data, labels
+from noisyica.data.text_tables import MISSING
 from noisyica.estimator import NoisyICA
 
 OPTIONS_BESIDE_A_RUN = (
     "data",
     "groups",
     "between",
+    "covariates",
+    "categorical",
     "n_draws",
     "n_refits",
     "n_permutations",
@@ -34,26 +37,21 @@ OPTIONS_BESIDE_A_RUN = (
 
 
 def compare(
-    data: Data,
-    groups: str,
-    between: str | None,
-    estimators: dict[str, NoisyICA],
-    n_draws: int,
-    n_refits: int,
-    n_permutations: int,
-    seed: int,
+    data: Data, groups: str, comparing: Comparing, estimators: dict[str, NoisyICA], seed: int
 ) -> None:
-    """Compare two groups of rows in each of the models, and print what comes out under its name."""
-    label, two = _labels(data, groups, between)
+    """Compare groups of rows in each of the models, and print what comes out under its name."""
+    label, between = _labels(data, groups, comparing.between)
+    covariates = _covariates(data, comparing.covariates, comparing.categorical)
     for name, estimator in estimators.items():
         comparison = compare_groups(
             data.X,
             label,
             estimator,
-            between=two,
-            n_draws=n_draws,
-            n_refits=n_refits,
-            n_permutations=n_permutations,
+            between=between,
+            covariates=covariates,
+            n_draws=comparing.n_draws,
+            n_refits=comparing.n_refits,
+            n_permutations=comparing.n_permutations,
             random_state=seed,
         )
         typer.echo(f"{name}: {comparison!r}\n{comparison.table()}")
@@ -62,24 +60,54 @@ def compare(
 
 def _labels(
     data: Data, groups: str, between: str | None
-) -> tuple[np.ndarray, tuple[str, str] | None]:
-    """Return the labels of all rows, and which two to compare, if that was said."""
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Return the labels of all rows, and which ones to compare, if that was said."""
     label = labels(data, groups)
     if between is None:
-        kinds = list(dict.fromkeys(label.tolist()))
-        if len(kinds) > 2:
-            raise ValueError(
-                f"{groups} has {len(kinds)} kinds of labels ({listed(kinds)}), but two can be "
-                f"compared: choose them, such as --between {kinds[0]},{kinds[1]}."
-            )
         return label, None
-    names = [name.strip() for name in between.split(",")]
-    if len(names) != 2 or names[0] == names[1]:
+    names = _names(between)
+    if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(
-            f"--between {between!r}: give two labels, separated by a comma, such as "
+            f"--between {between!r}: give two labels or more, separated by commas, such as "
             "control,patient."
         )
-    return label.astype(str), (names[0], names[1])
+    return label.astype(str), tuple(names)
+
+
+def _covariates(
+    data: Data, covariates: str | None, categorical: str | None
+) -> dict[str, np.ndarray] | None:
+    """Return the values of each covariate: numbers, or text if it is a category."""
+    kinds = [] if categorical is None else _names(categorical)
+    values = {} if covariates is None else {name: labels(data, name) for name in _names(covariates)}
+    for name in kinds:
+        if name not in values:
+            raise ValueError(
+                f"--categorical {name}: it is not among --covariates, which are "
+                f"{', '.join(values) or 'not given'}."
+            )
+    return {name: _values(column, name in kinds) for name, column in values.items()} or None
+
+
+def _values(column: np.ndarray, categorical: bool) -> np.ndarray:
+    """Return numbers if all values are numbers, and otherwise text; missing ones are None or NaN.
+
+    What stands for a missing value in a table stands for one in a file of text, too.
+    """
+    texts = np.array([str(value).strip() for value in column.tolist()], dtype=object)
+    missing = np.array([text.lower() in MISSING for text in texts], dtype=bool)
+    texts[missing] = None
+    if categorical:
+        return texts
+    try:
+        return texts.astype(float)
+    except ValueError:
+        return texts
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in a list with commas."""
+    return [name.strip() for name in text.split(",")]
 
 
 def show_selection(selection: Selection, X: np.ndarray) -> None:

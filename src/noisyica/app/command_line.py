@@ -15,6 +15,7 @@ import typer
 
 import noisyica
 from noisyica.app.options import (
+    Comparing,
     ComponentsOption,
     DataArgument,
     IterationsOption,
@@ -288,30 +289,23 @@ def compare(
             "or a file with one label per row."
         ),
     ],
-    between: Annotated[
-        str | None,
-        typer.Option(
-            help="The two labels to compare if there are more, such as control,patient; "
-            "the model is learnt from all rows."
-        ),
-    ] = None,
     n_components: ComponentsOption = 5,
     prior: PriorsOption = "bg",
-    n_draws: Annotated[int, typer.Option(min=1, help="Posterior draws of the coefficients.")] = 50,
-    n_refits: Annotated[int, typer.Option(min=1, help="Fits from different seeds.")] = 1,
-    n_permutations: Annotated[int, typer.Option(min=1, help="Permutations of the labels.")] = 1000,
     max_iter: IterationsOption = 1000,
     seed: SeedOption = 0,
     *,
+    comparing: Comparing,
     reading: Reading,
 ) -> None:
-    """Test whether two groups of rows differ in their coefficients, under one prior or several.
+    """Test whether groups of rows differ in their coefficients, under one prior or several.
 
     Examples:
 
     noisyica compare hippocampi.npz label --array log_jacobian --prior bg,te
 
     noisyica compare run label --between control,patient
+
+    noisyica compare run diagnosis --covariates age,sex,site --categorical site
     """
     with one_line_errors():
         from noisyica.app import analyses, runs
@@ -328,7 +322,7 @@ def compare(
                 )
                 for name in prior.split(",")
             }
-        analyses.compare(rows, groups, between, estimators, n_draws, n_refits, n_permutations, seed)
+        analyses.compare(rows, groups, comparing, estimators, seed)
 
 
 app.command(no_args_is_help=True)(reproduce)

@@ -195,6 +195,34 @@ class Learning:
         return values
 
 
+@dataclass
+class Comparing:
+    """Which groups are compared given what, and how often."""
+
+    between: Annotated[
+        str | None,
+        typer.Option(
+            help="The labels to compare if there are more, such as control,patient; "
+            "the model is learnt from all rows."
+        ),
+    ] = None
+    covariates: Annotated[
+        str | None,
+        typer.Option(
+            help="What else may explain the coefficients, such as age,sex: names of arrays or "
+            "columns of the data file, or files with one value per row. Groups are compared at "
+            "equal covariates. Text stands for categories."
+        ),
+    ] = None
+    categorical: Annotated[
+        str | None,
+        typer.Option(help="Those covariates whose numbers stand for categories, such as site."),
+    ] = None
+    n_draws: Annotated[int, typer.Option(min=1, help="Posterior draws of the coefficients.")] = 50
+    n_refits: Annotated[int, typer.Option(min=1, help="Fits from different seeds.")] = 1
+    n_permutations: Annotated[int, typer.Option(min=1, help="Permutations of the labels.")] = 1000
+
+
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """Turn each parameter that is a group of options (a dataclass) into the options of the group.
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from noisyica._jax.allocation import keep_freed_memory
 from noisyica._jax.arrays import to_numpy
 from noisyica._jax.compiling import Compiled
 from noisyica._jax.precision import double_precision
@@ -221,6 +222,7 @@ _HELD: dict[str, dict[int, Partition]] = {}
 @double_precision()
 def _hold(token: str, i: int, X: Any, first: int, weight: Any, scale: Scale) -> None:
     """Hold a partition, whose rows are put into blocks."""
+    keep_freed_memory()
     rows = Rows(np.asarray(X), weight)
     rows.total_weight = float(rows.n)  # the weights are relative to all rows already
     rows.centre, rows.unit, rows.basis = scale.centre, scale.unit, scale.basis

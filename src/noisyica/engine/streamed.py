@@ -6,11 +6,10 @@ a file where they are many.
 
 from __future__ import annotations
 
-import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +18,8 @@ from jax import lax
 
 from noisyica._jax.arrays import to_numpy
 from noisyica._jax.compiling import Compiled
+from noisyica._jax.device import default_device, platform
+from noisyica._jax.precision import double_precision
 from noisyica.data.held import give_back
 from noisyica.engine.state import Broadcast, Chain, Plan, Totals
 from noisyica.engine.sweepers import linear_chains, sweep_block
@@ -27,9 +28,12 @@ from noisyica.rows.block import Block, count_blocks
 from noisyica.rows.source import Rows
 
 Array = jax.Array
+Prepared = TypeVar("Prepared")
 
 MOST_IN_MEMORY = 2**30
 """The number of bytes of coefficients beyond which they are kept in a file."""
+TOGETHER = 32
+"""The number of rows that are transposed at a time on the CPU."""
 
 
 class Streamed:
@@ -57,8 +61,8 @@ class Streamed:
         if rows.basis is not None:  # rows are read in their basis, centred and scaled already
             self._scale = (np.zeros(rows.d), np.ones(()))
         sums = np.zeros((self.count, 2, rows.d))
-        for i, (raw, weight) in enumerate(self._read()):
-            sums[i] = _sums(raw, *self._scale, weight)
+        for i, part in enumerate(self._read(self._sums_of)):
+            sums[i] = part
         self._sums = sums
 
     @property
@@ -74,12 +78,10 @@ class Streamed:
         """Sweep all blocks: the chains, which are NumPy's, are replaced in place."""
         totals: Any = None
         # vectors of the sampler's precision, and double sums: the same as for rows in memory
-        compiled = sweep_raw.compiled(sent.parameters.prior.compiles_fast)
-        for i, (raw, weight) in enumerate(self._read()):
+        compiled = sweep_rows.compiled(sent.parameters.prior.compiles_fast)
+        for i, block in enumerate(self._read(self._held)):
             chain = jax.tree.map(lambda leaf, i=i: leaf[i], chains)
-            place = (np.asarray(i * self.size, np.uint32), self._sums[i])
-            held = (raw, *self._scale, weight, *place)
-            chain, part = compiled(held, chain, sent, plan, self._missing)
+            chain, part = compiled(block, chain, sent, plan)
             for leaf, new in zip(jax.tree.leaves(chains), jax.tree.leaves(chain), strict=True):
                 leaf[i] = new
             part = jax.tree.map(np.asarray, part)
@@ -98,10 +100,8 @@ class Streamed:
         """Return the chains before the first iteration."""
         chains: Any = None
         parameters = to_numpy(parameters)
-        for i, (raw, weight) in enumerate(self._read()):
-            held = (raw, *self._scale, weight, np.zeros((), np.uint32), self._sums[i])
-            x = np.asarray(_x_of(held, plan.dtype, self._missing))[None]
-            chain = linear_chains(x, self._missing, plan, parameters)
+        for i, block in enumerate(self._read(self._held)):
+            chain = linear_chains(np.asarray(block.x)[None], self._missing, plan, parameters)
             if chains is None:
                 chains = self._room(chain)
             for leaf, new in zip(jax.tree.leaves(chains), jax.tree.leaves(chain), strict=True):
@@ -125,19 +125,46 @@ class Streamed:
 
         return jax.tree.map(room, chain)
 
-    def _read(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Read the blocks one after the other, each while the one before it is in use.
+    def _read(self, prepare: Callable[[int], Prepared]) -> Iterator[Prepared]:
+        """Prepare the blocks one after the other, each while the one before it is in use.
 
-        They are given as they are held, (n, d), with the rows' weights.
+        To prepare is to read a block and to compute what is needed of its rows.
         """
+        device = default_device()
+
+        @double_precision()
+        def ahead(i: int) -> Prepared:
+            with jax.default_device(device):  # JAX's settings are those of a thread
+                prepared = jax.block_until_ready(prepare(i))
+            give_back(self._rows.X)
+            return prepared
+
         with ThreadPoolExecutor(1) as pool:
-            ahead = pool.submit(self._block, 0)
+            next_one = pool.submit(ahead, 0)
             for i in range(self.count):
-                block = ahead.result()
+                prepared = next_one.result()
                 if i + 1 < self.count:
-                    ahead = pool.submit(self._block, i + 1)
-                yield block
-                give_back(self._rows.X)
+                    next_one = pool.submit(ahead, i + 1)
+                yield prepared
+
+    def _sums_of(self, i: int) -> Array:
+        """Return the sums of the columns of block i, and of their squares."""
+        raw, weight = self._block(i)
+        return _sums(raw, *self._scale, weight)
+
+    def _held(self, i: int) -> Block:
+        """Return block i as sweeps take it."""
+        raw, weight = self._block(i)
+        compiled = standardise.compiled(fast_compile=True)  # it then runs faster, too
+        x, observed = compiled(raw, *self._scale, weight, self._dtype, self._missing)
+        return Block(
+            x=x,
+            weight=jnp.asarray(weight.astype(self._dtype)),
+            sum_x=jnp.asarray(self._sums[i, 0]),
+            sum_xx=jnp.asarray(self._sums[i, 1]),
+            observed=observed,
+            rows=jnp.asarray((i * self.size + np.arange(self.size)).astype(np.uint32)),
+        )
 
     def _block(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         rows, first = self._rows, i * self.size
@@ -150,33 +177,38 @@ class Streamed:
         return part, weight
 
 
-Held = tuple[Any, Any, Any, Any, Any, Any]
-"""A block as it is held: raw rows, centre, unit, weights, the first row's number, and sums."""
-
-
 def _standardised(raw: Any, centre: Any, unit: Any, weight: Any) -> Array:
     """Return rows (n, d), centred and scaled in double precision; those of weight 0 are 0."""
     x = (jnp.asarray(raw, float) - centre) * (1 / unit)  # a product is faster than a quotient
     return jnp.where(weight[:, None] > 0, x, 0.0)
 
 
-def _block_of(held: Held, dtype: str, missing: bool) -> Block:
-    """Return a block of rows as all sweeps take them."""
-    raw, centre, unit, weight, first, sums = held
-    x, observed = _standardised(raw, centre, unit, weight), None
-    if missing:
-        observed = ~jnp.isnan(x).T
-        x = jnp.where(observed.T, x, 0.0)
-    rows = first + jnp.arange(len(x), dtype=np.uint32)
-    # without a barrier the rows would be standardised anew for each product
-    x = lax.optimization_barrier(x.astype(dtype).T)
-    return Block(x, weight.astype(dtype), sums[0], sums[1], observed, rows)
+def _as_swept(
+    raw: Any, centre: Any, unit: Any, weight: Any, dtype: str, missing: bool
+) -> tuple[Array, Array | None]:
+    """Return rows (n, d) as sweeps take them, (d, n), and where they are observed.
+
+    On the CPU, a few rows at a time are transposed, which stay in the cache. To transpose all at
+    once takes twice as long: entries of a row are then written at places that are as far apart as
+    there are rows, a power of two, for which caches have few places.
+    """
+    raw, weight = jnp.asarray(raw), jnp.asarray(weight)
+    n, d = raw.shape
+    step = TOGETHER if platform() == "cpu" and not n % TOGETHER else n
+
+    def put(i: Array, x: Array) -> Array:
+        some, own = (lax.dynamic_slice_in_dim(part, i * step, step) for part in (raw, weight))
+        columns = _standardised(some, centre, unit, own).astype(dtype).T
+        return lax.dynamic_update_slice_in_dim(x, lax.optimization_barrier(columns), i * step, 1)
+
+    x = lax.fori_loop(0, n // step, put, jnp.zeros((d, n), dtype))
+    if not missing:
+        return x, None
+    observed = ~jnp.isnan(x)
+    return jnp.where(observed, x, 0), observed
 
 
-@functools.partial(jax.jit, static_argnames=("dtype", "missing"))
-def _x_of(held: Held, dtype: str, missing: bool) -> Array:
-    """Return the rows (d, n) of a block."""
-    return _block_of(held, dtype, missing).x
+standardise = Compiled(_as_swept, ("dtype", "missing"))
 
 
 @jax.jit
@@ -186,11 +218,9 @@ def _sums(raw: Any, centre: Any, unit: Any, weight: Any) -> Array:
     return jnp.stack([(x * weight[:, None]).sum(0), (jnp.square(x) * weight[:, None]).sum(0)])
 
 
-def _sweep_raw(
-    held: Held, chain: Chain, sent: Broadcast, plan: Plan, missing: bool
-) -> tuple[Chain, Totals]:
-    """Sweep a block of rows as it is held."""
-    return sweep_block(plan, sent, (_block_of(held, plan.dtype, missing), chain))
+def _sweep_rows(block: Block, chain: Chain, sent: Broadcast, plan: Plan) -> tuple[Chain, Totals]:
+    """Sweep a block of rows."""
+    return sweep_block(plan, sent, (block, chain))
 
 
-sweep_raw = Compiled(_sweep_raw, ("plan", "missing"))
+sweep_rows = Compiled(_sweep_rows, ("plan",))

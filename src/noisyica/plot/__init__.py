@@ -8,6 +8,7 @@ frees the memory of one that is not needed any more.
 from noisyica.plot.classes import coefficients
 from noisyica.plot.densities import density
 from noisyica.plot.fits import activation, convergence, selection, stability
+from noisyica.plot.groups import groups
 from noisyica.plot.rows import components, overview, reconstruction
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "components",
     "convergence",
     "density",
+    "groups",
     "overview",
     "reconstruction",
     "selection",
