@@ -14,7 +14,17 @@ import pytest
 import sklearn
 
 from noisyica import NoisyICA
-from noisyica.eeg import clean, cleaning, fit_ica, fitting, library, simulate, simulation, sources
+from noisyica.eeg import (
+    clean,
+    cleaning,
+    fit_ica,
+    fitting,
+    library,
+    removal,
+    simulate,
+    simulation,
+    sources,
+)
 from noisyica.eeg.removal import what_they_add
 from noisyica.eeg.unmixing import axes, uncorrelated
 
@@ -288,7 +298,7 @@ def test_warnings_and_errors(simulated, ica, monkeypatch):
 # ---- taking components out, where all else has a covariance that no model of channels has
 
 
-def mixed(wrong=0.0, n=4000, d=12, seed=0):
+def mixed(wrong=0.0, n=40_000, d=12, seed=0):
     """Rows with a sparse component among normal noise that is far from independent.
 
     The model that is returned with them has the component's map, turned by an angle whose sine is
@@ -296,7 +306,7 @@ def mixed(wrong=0.0, n=4000, d=12, seed=0):
     """
     rng = np.random.default_rng(seed)
     a, off = np.linalg.qr(rng.normal(size=(d, 2)))[0].T
-    root = rng.normal(size=(d, d)) * np.geomspace(1, 0.05, d)
+    root = rng.normal(size=(d, d)) * np.geomspace(1, 0.3, d)
     beta = 3 * rng.normal(size=n) * (rng.random(n) < 0.1)
     part = np.outer(beta, a)
     rows = part + rng.normal(size=(n, d)) @ root.T
@@ -320,20 +330,18 @@ def exact(rows, a, S):
 def test_what_a_component_adds_is_nearly_its_exact_posterior_mean():
     rows, part, model, a, S = mixed()
     found = what_they_add(rows, rows, model, [0])
-    assert np.square(found - exact(rows, a, S)).mean() < 0.02 * np.square(part).mean()
     error, best = (np.square(f - part).mean() for f in (found, exact(rows, a, S)))
-    assert best < error < 1.2 * best
+    assert best < error < 1.5 * best  # what it learns beside the rows, it learns of 40,000 rows
     independent = exact(rows, a, np.diag(np.diag(S)))  # as the noisy model would have it
-    assert error < 0.5 * np.square(independent - part).mean()
+    assert error < 0.1 * np.square(independent - part).mean()
 
 
-def test_a_wrong_direction_is_mended_where_rows_tell_it():
+def test_a_wrong_direction_is_mended_where_rows_tell_it(monkeypatch):
     rows, part, model, *_ = mixed(wrong=0.3)
-    right = mixed()[2]
-    errors = [
-        np.square(what_they_add(rows, rows, m, [0]) - part).mean() for m in (right, model)
-    ]
-    assert errors[1] < 1.1 * errors[0]
+    error = np.square(what_they_add(rows, rows, model, [0]) - part).mean()
+    monkeypatch.setattr(removal, "ANGLE", 1e-9)  # the model's direction is believed
+    believed = np.square(what_they_add(rows, rows, model, [0]) - part).mean()
+    assert error < 0.6 * believed
 
 
 def test_nothing_tells_the_direction_of_a_normal_component():
@@ -348,7 +356,8 @@ def test_nothing_tells_the_direction_of_a_normal_component():
     along = found.T @ found
     direction = np.linalg.eigh(along)[1][:, -1]
     assert abs(direction @ A[:, 0]) > 0.98
-    np.testing.assert_allclose(found @ A[:, 0], rows @ A[:, 0] * 4 / 4.25, atol=0.4)
+    expected = rows @ A[:, 0] * 4 / 4.25
+    assert np.square(found @ A[:, 0] - expected).mean() < 0.1 * np.square(expected).mean()
 
 
 # ---- artefacts removed

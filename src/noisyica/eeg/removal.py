@@ -14,7 +14,8 @@ v: x = a s + e, where the covariance of e is whatever is left of S, and a = S^1/
   has its maximum where o is proportional to E[psi'(y)] o - E[psi(y) z], Newton's step, which is
   FastICA's with the score that belongs to the law. n rows tell o by each of its d coordinates to a
   variance of 1 / (n J), where J = E[psi(y)^2] - 1 is 0 if y is normal. The noisy model tells it to
-  ANGLE / d, and the two are averaged accordingly: nearly normal components stay as they are.
+  ANGLE / d, and the two are averaged accordingly: nearly normal components stay as they are. (What
+  the learnt weights would show of J by chance, one n-th for each class, is subtracted from it.)
 
 Several components have orthogonal directions: their signals are uncorrelated.
 """
@@ -97,7 +98,7 @@ def _directions(
             slope = shares @ (1 / classes)
             psi = slope * y
             curvature = slope - y * y * (shares @ (1 / classes**2) - slope**2)
-            told = max(float(np.mean(psi**2)) - 1, 0.0)
+            told = max(float(np.mean(psi**2)) - 1 - len(SQUARES) / n, 0.0)
             newton = np.mean(curvature) * o - psi @ z / n
             newton *= np.sign(newton @ o) / max(float(np.linalg.norm(newton)), 1e-12)
             trust = told / (told + d / (ANGLE * n))
