@@ -79,8 +79,8 @@ def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
     _check(ica)
     if isinstance(inst, library.mne().Evoked):
         raise TypeError(
-            "An average (Evoked) cannot be cleaned: how large noise and artefacts are is learnt from "
-            "single samples. Clean the epochs, and average them then; or take ica.apply."
+            "An average (Evoked) cannot be cleaned: how large noise and artefacts are is learnt "
+            "from single samples. Clean the epochs, and average them then; or take ica.apply."
         )
     out = sorted({int(j) for j in (*ica.exclude, *([] if exclude is None else exclude))})
     cleaned = inst.copy()

@@ -1,4 +1,4 @@
-"""What components add to a recording, where all else has the covariance that the recording shows.
+"""What components add to a recording, if all else has the covariance that the recording shows.
 
 The noisy model takes what its components leave over as independent between channels. For the brain
 that is wrong, and it matters where sensors are quiet. So a component is taken out under another
@@ -10,8 +10,8 @@ v: x = a s + e, where the covariance of e is whatever is left of S, and a = S^1/
 * v is what the noisy model says. Its component has the covariance c a a', so that
   1 - v = c (o . S^-1/2 a)^2. From y alone v is not known: a part of s can be normal, too.
 * The law of s is a mixture of normals of many scales, its weights learnt from y.
-* The direction o is close to S^-1/2 a. The likelihood of y, with f the law of y and psi = -(log f)',
-  has its maximum where o is proportional to E[psi'(y)] o - E[psi(y) z], Newton's step, which is
+* The direction o is close to S^-1/2 a. With f the law of y, and psi = -(log f)', the likelihood of
+  y is largest where o is proportional to E[psi'(y)] o - E[psi(y) z], which is Newton's step, and
   FastICA's with the score that belongs to the law. n rows tell o by each of its d coordinates to a
   variance of 1 / (n J), where J = E[psi(y)^2] - 1 is 0 if y is normal. The noisy model tells it to
   ANGLE / d, and the two are averaged accordingly: nearly normal components stay as they are. (What
