@@ -378,6 +378,7 @@ def removed(noise, seed):
     return found
 
 
+@pytest.mark.filterwarnings("ignore:The noise variance of .* ran to zero:UserWarning")
 @pytest.mark.parametrize("noise", [1e-6, 1e-5])
 def test_artefacts_are_removed_better_than_by_mne(noise):
     found = [removed(noise, seed) for seed in range(3)]
