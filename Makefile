@@ -29,7 +29,12 @@ test-lowest: ## Run the tests with the lowest versions of all dependencies (Pyth
 	@$(MAKE) --no-print-directory VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt pytest
 
 test-neighbours: ## Run the tests with MNE, nilearn and AnnData, in an environment of their own
-	@$(MAKE) --no-print-directory VENV=.venv-neighbours EXTRA=neighbours pytest-neighbours
+	@$(MAKE) --no-print-directory VENV=.venv-neighbours EXTRA=neighbours \
+		CONSTRAINTS=.constraints-neighbours.txt pytest-neighbours
+
+# An AnnData that can read rows of sparse matrices from files by SciPy 1.17 needs a pandas before 3.
+.constraints-neighbours.txt: constraints.txt
+	@sed -e 's/^anndata==.*/anndata==0.12.19/' -e 's/^pandas==.*/pandas==2.3.3/' constraints.txt >$@
 
 pytest-neighbours: $(STAMP)
 	XLA_FLAGS=--xla_cpu_use_fusion_emitters=false $(BIN)/pytest -n 2 --dist loadfile tests/neighbours

@@ -56,6 +56,7 @@ def compared(data):
     return {
         "CanICA": canica[0],
         "CanICA, better of two": max(canica),
+        "DictLearning, alpha = 1": dictionary[0],
         "DictLearning, better of two": max(dictionary),
         "NoisyCanICA": similarity(NoisyCanICA(**common, **SETTINGS), data),
     }

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from noisyica._jax.device import on_device
@@ -194,7 +195,10 @@ class Fitted(TransformerMixin):  # type: ignore[misc]
         if isinstance(X, Blocks) and not return_std and out is None:
             method = Model.map if self.transform_algorithm == "map" else Model.posterior_mean
             quiet = functools.partial(method, model, verbose=False)
-            return X.mapped(quiet, self.components_.shape[0])
+            found = X.mapped(quiet, self.components_.shape[0])
+            # not all tables, which set_output may have asked for, can be made of Dask's arrays
+            as_it_is = _get_output_config("transform", self)["dense"] == "default"
+            return found if as_it_is else found.compute()
         with on_device(self.device):
             if self.transform_algorithm == "map":
                 mode = model.map(X, **options)

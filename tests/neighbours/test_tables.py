@@ -52,3 +52,14 @@ def test_columns_in_another_order_are_refused(library):
     ica = NoisyICA(2, **HOW).fit(rows)
     with pytest.raises(ValueError, match="in the same order as they were in fit"):
         ica.transform(rows[NAMES[::-1]])
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_rows_of_dask_come_out_as_tables(library):
+    array = pytest.importorskip("dask.array")
+    ica = NoisyICA(2, **HOW).fit(X)
+    expected = ica.transform(X)
+    found = ica.set_output(transform=library).transform(array.from_array(X, chunks=(50, 4)))
+    assert type(found).__module__.startswith(library)
+    assert list(found.columns) == ["component0", "component1"]
+    np.testing.assert_allclose(found.to_numpy(), expected, atol=1e-6)

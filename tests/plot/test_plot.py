@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -255,6 +256,19 @@ def test_reconstruction(ica, X):
     assert axes[0].images[0].get_clim() == axes[1].images[0].get_clim()
     with pytest.raises(ValueError, match="indices of the 80 rows"):
         plot.reconstruction(ica, X, rows=[80])
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_reconstruction_of_sparse_rows(ica, X, form):
+    sparse = getattr(scipy.sparse, f"{form}_matrix")(X)
+    options = {"rows": [7, 2], "image_shape": (3, 4), "n_parts": 2}
+    for one, other in zip(
+        drawn(plot.reconstruction(ica, sparse, **options)),
+        drawn(plot.reconstruction(ica, X, **options)),
+        strict=True,
+    ):
+        shown = (axis.images[0].get_array().ravel() for axis in (one, other))
+        np.testing.assert_allclose(*shown, atol=1e-6)
 
 
 def test_stability(model):

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from noisyica.eeg import library
 from noisyica.eeg.fitting import rows_of
+from noisyica.eeg.removal import what_they_add
 
 
 def sources(inst: Any, ica: Any) -> Any:
@@ -45,13 +47,18 @@ def sources(inst: Any, ica: Any) -> Any:
 def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
     """Return a copy of a recording without what components probably add to it.
 
-    ``ica.apply`` takes out all that looks like an excluded component, noise included. This takes
-    out its posterior mean, A_j E[beta_j | x], and so disturbs the data less where sensors are
-    noisy, or where a component is off most of the time.
+    ``ica.apply`` takes out all that looks like an excluded component, brain and noise included.
+    This takes out an estimate of the component itself. The noisy model says where the component is
+    on the head, and how much of what looks like it is noise. The recording that is cleaned says
+    how all else goes together between channels, which distribution the component's values have,
+    and, where these are far from normal, more exactly where it is. So clean a recording as a
+    whole, and cut it afterwards: of pieces of a few seconds less is known. Segments of a Raw that
+    are annotated as bad are cleaned, but nothing is learnt from them.
 
     Parameters
     ----------
-    inst : mne.io.Raw, mne.Epochs or mne.Evoked
+    inst : mne.io.Raw or mne.Epochs
+        Averages are not taken: clean the epochs, and average them then.
     ica : mne.preprocessing.ICA
         What :func:`noisyica.eeg.fit_ica` returned.
     exclude : sequence of int, optional
@@ -70,6 +77,11 @@ def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
     >>> cleaned = clean(raw, ica, exclude=blinks)
     """
     _check(ica)
+    if isinstance(inst, library.mne().Evoked):
+        raise TypeError(
+            "An average (Evoked) cannot be cleaned: how large noise and artefacts are is learnt "
+            "from single samples. Clean the epochs, and average them then; or take ica.apply."
+        )
     out = sorted({int(j) for j in (*ica.exclude, *([] if exclude is None else exclude))})
     cleaned = inst.copy()
     if hasattr(cleaned, "load_data"):
@@ -79,9 +91,8 @@ def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
     if out[0] < 0 or out[-1] >= ica.n_components_:
         raise ValueError(f"exclude={out}, but there are {ica.n_components_} components, from 0.")
     data = _channels(inst, ica)
-    beta = np.asarray(ica.noisy_.transform(rows_of(ica, data)))
-    scale = np.sqrt(np.broadcast_to(ica.noisy_.noise_variance_, len(data)))
-    part = (ica.noisy_.mixing_[:, out] / scale[:, None]) @ beta[:, out].T
+    known = _channels(inst, ica, bad=False)
+    part = what_they_add(rows_of(ica, data), rows_of(ica, known), ica.noisy_, out).T
     if ica.noise_cov is None:
         part = ica.pre_whitener_ * part
     else:
@@ -99,9 +110,13 @@ def _check(ica: Any) -> None:
         )
 
 
-def _channels(inst: Any, ica: Any) -> np.ndarray:
-    """Return the channels that were fitted (d, n), of epochs one after the other."""
-    data: np.ndarray = inst.get_data(picks=ica._get_picks(inst))
+def _channels(inst: Any, ica: Any, bad: bool = True) -> np.ndarray:
+    """Return the channels that were fitted (d, n), of epochs one after the other.
+
+    Segments of a Raw that are annotated as bad can be left out.
+    """
+    left_out = {} if bad or not hasattr(inst, "first_samp") else {"reject_by_annotation": "omit"}
+    data: np.ndarray = inst.get_data(picks=ica._get_picks(inst), **left_out)
     return np.concatenate(list(data), axis=1) if data.ndim == 3 else data
 
 

@@ -12,12 +12,9 @@ from sklearn.base import clone
 from noisyica import NoisyICA
 from noisyica.arguments import RandomState
 from noisyica.eeg import library
-from noisyica.eeg.unmixing import axes, uncorrelated
+from noisyica.eeg.unmixing import EMPTY, axes, uncorrelated
 from noisyica.laws import Law
 from noisyica.priors import Prior
-
-EMPTY = 1e-10
-"""A direction whose variance is less than this share of the largest has no data."""
 
 
 def fit_ica(
@@ -92,13 +89,23 @@ def fit_ica(
     finally:
         del ica._fit
     _unmix(ica)  # MNE has sorted its components in another way
+    ica.fit = _refuse
     return ica
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    """Say what to do instead of fitting an ICA object of :func:`fit_ica` again."""
+    raise RuntimeError(
+        "This ICA object was fitted by noisyica, and cannot be fitted again. Call "
+        "noisyica.eeg.fit_ica for a new one, or mne.preprocessing.ICA(...).fit for one of MNE's "
+        "own algorithms."
+    )
 
 
 def rows_of(ica: Any, data: np.ndarray) -> np.ndarray:
     """Return channels (d, n) as the rows (n, d) that ``ica.noisy_`` knows."""
     whitened: np.ndarray = ica._pre_whiten(np.array(data, float))
-    return whitened.T * np.sqrt(ica.noisy_.noise_variance_)
+    return whitened.T
 
 
 def _learn(ica: Any, data: np.ndarray, fit_type: str) -> None:
@@ -128,11 +135,9 @@ def _learn(ica: Any, data: np.ndarray, fit_type: str) -> None:
         noisy.mixing_ = noisy.mixing_ - nothing @ (nothing.T @ noisy.mixing_)
         noisy.mean_ = noisy.mean_ - nothing @ (nothing.T @ noisy.mean_)
         noisy.components_ = noisy.mixing_.T
-    sd = np.sqrt(np.broadcast_to(noisy.noise_variance_, len(variance)))
-    ica.pre_whitener_ = ica.pre_whitener_ * (sd if ica.noise_cov is None else 1 / sd)[:, None]
-    covariance = (directions * variance) @ directions.T / np.outer(sd, sd)
-    ica.pca_components_, ica.pca_explained_variance_ = axes(noisy.mixing_ / sd[:, None], covariance)
-    ica.pca_mean_ = noisy.mean_ / sd
+    covariance = (directions * variance) @ directions.T
+    ica.pca_components_, ica.pca_explained_variance_ = axes(noisy.mixing_, covariance)
+    ica.pca_mean_ = np.array(noisy.mean_)
     ica.n_components_, ica.n_iter_ = noisy.mixing_.shape[1], noisy.n_iter_
     ica._update_ica_names()
     _unmix(ica)
@@ -152,8 +157,7 @@ def _filling(directions: np.ndarray, variance: float, n: int) -> np.ndarray:
 def _unmix(ica: Any) -> None:
     """Give ``ica`` the linear unmixing of ``ica.noisy_``."""
     noisy, p = ica.noisy_, ica.n_components_
-    sd = np.sqrt(np.broadcast_to(noisy.noise_variance_, len(noisy.mixing_)))
-    A = ica.pca_components_[:p] @ (noisy.mixing_ / sd[:, None])
+    A = ica.pca_components_[:p] @ noisy.mixing_
     size = np.square(noisy.mixing_).sum(0)
     variance = np.divide(noisy.explained_variance_, size, where=size > 0, out=np.zeros(p))
     ica.unmixing_matrix_ = uncorrelated(A, ica.pca_explained_variance_[:p], variance)

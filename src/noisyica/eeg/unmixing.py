@@ -17,6 +17,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import polar
 
+EMPTY = 1e-10
+"""A direction whose variance is less than this share of the largest has no data."""
+
 
 def axes(A: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return orthonormal axes (d, d), as rows, and the variances along them (d,).

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from noisyica.data import Layout, Lines
 from noisyica.plot.figures import new_figure
@@ -133,7 +135,7 @@ def reconstruction(
     ----------
     ica : NoisyICA
         A fitted estimator.
-    X : array (n, d) or DataFrame
+    X : array (n, d), DataFrame or sparse matrix
         The data, of which only the rows to be drawn are used.
     rows : sequence of int, optional
         The indices of the rows to be drawn; by default, those of the first four.
@@ -159,10 +161,13 @@ def reconstruction(
     p, d = ica.components_.shape
     layout = find_layout(d, layout, image_shape, getattr(ica, "feature_names_in_", None))
     n_parts = min(5, _fitting(layout) - 3) if n_parts is None else n_parts
-    chosen = np.arange(min(4, len(X))) if rows is None else np.asarray(rows)
-    if not chosen.size or chosen.min() < -len(X) or chosen.max() >= len(X):
-        raise ValueError(f"rows must be indices of the {len(X)} rows of X; got {rows!r}.")
+    X = X.tocsr() if issparse(X) else X
+    n = _num_samples(X)
+    chosen = np.arange(min(4, n)) if rows is None else np.asarray(rows)
+    if not chosen.size or chosen.min() < -n or chosen.max() >= n:
+        raise ValueError(f"rows must be indices of the {n} rows of X; got {rows!r}.")
     some = _safe_indexing(X, chosen)  # a DataFrame stays one: its columns have names
+    some = some.toarray() if issparse(some) else some
     beta, Y = np.asarray(ica.transform(some)), np.asarray(plain_numbers(some), float)
     fitted = ica.inverse_transform(beta) + offsets(ica.model_, Y, beta)[:, None]
     parts = beta[:, :, None] * ica.components_

@@ -8,6 +8,7 @@ It opens without a network, and its explorer takes rows apart and puts them toge
 ``facts``      what of it is said in words
 ``classes``    the coefficients by class
 ``layouts``    the layout of the rows, for the page and in words
+``maps``       the maps of a run whose rows are voxels, and the spectra of its time courses
 ``noise``      whether the residuals look like noise
 ``pack``       arrays as short text
 ``page/``      the page itself: HTML, style and scripts
@@ -84,7 +85,7 @@ def build(
     check(ica, data, coefficients)
     if title is None:
         title = f"{len(ica.components_)} components of {len(data.X):,} rows"
-    payload = gather(ica, data, look(ica, data, coefficients), settings or {}, title)
+    payload = gather(ica, data, look(ica, data, coefficients), settings or {}, title, coefficients)
     text = json.dumps(payload, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":  # so that nothing in it can end the element that holds it
         text = text.replace(sign, f"\\u{ord(sign):04x}")

@@ -11,7 +11,7 @@ from noisyica.estimator import NoisyICA
 from noisyica.plot.densities import Histograms, histograms
 from noisyica.plot.fits import FIXED, burn_in
 from noisyica.posterior.marginal import Marginal
-from noisyica.report import facts, layouts, noise
+from noisyica.report import facts, layouts, maps, noise
 from noisyica.report.classes import by_class
 from noisyica.report.facts import in_words
 from noisyica.report.pack import json_numbers, pack, pack_exactly
@@ -39,7 +39,12 @@ class Room(NamedTuple):
 
 
 def gather(
-    ica: NoisyICA, data: Data, sample: Sample, settings: dict[str, Any], title: str
+    ica: NoisyICA,
+    data: Data,
+    sample: Sample,
+    settings: dict[str, Any],
+    title: str,
+    coefficients: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Everything that the page is made of."""
     layout = layouts.describe(data.layout)
@@ -56,6 +61,7 @@ def gather(
         "settings": facts.settings_in_groups(ica, settings),
         "summary": facts.summary(ica, data, sample),
         "history": _history(ica),
+        "maps": maps.spatial(ica, data, coefficients),
         "components": _components(ica, sample, found.law, errors, room),
         "classes": by_class(data, sample),
         "coefficients": _coefficients(found),

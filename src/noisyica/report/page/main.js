@@ -45,6 +45,7 @@ function begin(report) {
     });
   };
   summarySection(report);
+  mapSection(report, page);
   componentSection(report, page);
   const explorer = explorerSection(report, page);
   classSection(report);

@@ -2,7 +2,7 @@
 
 const FIRST = NARROW ? 4 : 24; // pictures that are shown before "show all" is pressed
 const SELDOM = 0.005; // probabilities below this are not spoken of
-const OPEN = ["summary", "components", "explorer"]; // sections that are open on a narrow screen, too
+const OPEN = ["summary", "maps", "components", "explorer"]; // sections that are open on a narrow screen, too
 
 function section(id, title, lead, ...children) {
   const part = make("details", { open: !NARROW || OPEN.includes(id) }, make("summary", {}, make("h2", { id: `${id}-title` }, title)));
@@ -63,6 +63,37 @@ function picture(page, label, caption, draw) {
   return figure;
 }
 
+// The maps of a run whose rows are voxels, as slices.
+function mapSection(report, page) {
+  const found = report.maps;
+  if (!found) return;
+  const [count, voxels] = found.values.shape;
+  const all = decode(found.values);
+  const place = { ...page, kind: "volume", view: volumeView(found.layout) };
+  const figures = Array.from({ length: count }, (_, j) => {
+    const values = rowOf(all, j, voxels);
+    const reach = largest(values) || 1;
+    const scale = { low: -reach, high: reach, signed: true };
+    const at = place.view.peak(values);
+    const where = `largest at ${place.view.millimetres(at).map((mm) => tell(mm, 3)).join(", ")} mm`;
+    const caption = [make("strong", {}, `Map ${j}`), make("br"), make("span", { class: "remark" }, where), make("br"), ramp(scale, "")];
+    return picture(place, `Map ${j}, ${where}`, caption, (canvas) => place.view.paint(canvas, values, scale, { at }));
+  });
+  const all_of = report.components.count;
+  const lead = `${count < all_of ? `The first ${count} of ${all_of} maps. ` : ""}What each voxel has of each component: its coefficients, posterior means. The components themselves are the time courses below.`;
+  section("maps", "Maps", lead, make("p", { class: "key" }, "Three slices through the largest value of each; each has colours of its own."), ...limited(make("div", { class: "gallery volume" }), figures, "maps"));
+}
+
+function spectra({ frequencies, power }) {
+  const figures = power.map((shares, j) => {
+    const made = chart(`Spectrum of time course ${j}`, [0, 0.5], [0, tops(shares)], true);
+    path(made, frequencies, shares, "curve");
+    return make("figure", {}, made.svg, make("figcaption", {}, make("strong", {}, `Spectrum ${j}`)));
+  });
+  return [make("h3", {}, "Spectra"), make("p", { class: "lead" }, "The share of each frequency, in cycles per volume, in a time course's variance. The signal of the brain is slow; noise has all frequencies alike."),
+    ...limited(make("div", { class: "charts small" }), figures, "spectra")];
+}
+
 function componentSection(report, page) {
   const { explained, on, reliability, stability, count, entries, scale: sizes } = report.components;
   const scale = { low: -largest(page.components), high: largest(page.components), signed: true };
@@ -92,7 +123,8 @@ function componentSection(report, page) {
   const table = page.kind === "table" ? `${page.d > TOP ? `The ${TOP} columns with the largest values of each. ` : ""}${page.errors ? "Lines are standard errors." : ""}` : "";
   const grey = page.off ? " Grey: probably zero." : "";
   const legend = page.flat ? key(table + grey) : make("p", { class: "key" }, ramp(scale, ""), turning + grey);
-  section("components", "Components", lead, legend, ...limited(make("div", { class: `gallery ${page.kind}` }), figures, "pictures"));
+  const title = report.maps ? "Time courses" : "Components";
+  section("components", title, lead, legend, ...limited(make("div", { class: `gallery ${page.kind}` }), figures, "pictures"), ...(report.maps ? spectra(report.maps) : []));
 }
 
 function coefficientSection(report) {

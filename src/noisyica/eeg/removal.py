@@ -1,0 +1,123 @@
+"""What components add to a recording, if all else has the covariance that the recording shows.
+
+The noisy model takes what its components leave over as independent between channels. For the brain
+that is wrong, and it matters where sensors are quiet. So a component is taken out under another
+model. Of the coordinates z = S^-1/2 x, with the covariance S of the recording, those orthogonal to
+a direction o are normal, and y = o . z is a signal s of variance 1 - v and normal noise of variance
+v: x = a s + e, where the covariance of e is whatever is left of S, and a = S^1/2 o. Then
+
+* E[a s | x] = S^1/2 o E[s | y]: the filter is the one that lets least of all else pass.
+* v is what the noisy model says. Its component has the covariance c a a', so that
+  1 - v = c (o . S^-1/2 a)^2. From y alone v is not known: a part of s can be normal, too.
+* The law of s is a mixture of normals of many scales, its weights learnt from y.
+* The direction o is close to S^-1/2 a. With f the law of y, and psi = -(log f)', the likelihood of
+  y is largest where o is proportional to E[psi'(y)] o - E[psi(y) z], which is Newton's step, and
+  FastICA's with the score that belongs to the law. n rows tell o by each of its d coordinates to a
+  variance of 1 / (n J), where J = E[psi(y)^2] - 1 is 0 if y is normal. The noisy model tells it to
+  ANGLE / d, and the two are averaged accordingly: nearly normal components stay as they are. (What
+  the learnt weights would show of J by chance, one n-th for each class, is subtracted from it.)
+
+Several components have orthogonal directions: their signals are uncorrelated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import polar
+from sklearn.covariance import ledoit_wolf
+
+from noisyica.eeg.unmixing import EMPTY
+
+ANGLE = 0.3
+"""The square of the sine of the angle by which the noisy model's direction is wrong, expected."""
+SQUARES = np.array([0.0, *4.0 ** np.arange(-4, 5)])
+"""The variances of the law's classes, as shares of the signal's variance."""
+STEPS = 5
+"""How many of Newton's steps are taken."""
+MOST = 50_000
+"""From how many rows directions and laws are learnt; the covariance is that of all."""
+
+
+def what_they_add(rows: np.ndarray, known: np.ndarray, noisy: Any, out: list[int]) -> np.ndarray:
+    """Return what the components ``out`` of a noisy model probably add to rows (n, d).
+
+    The covariance, the directions and the laws are learnt from the rows ``known`` (m, d).
+    """
+    mean = known.mean(0)
+    size = np.square(noisy.mixing_).sum(0)
+    variance = np.divide(noisy.explained_variance_, size, where=size > 0, out=np.zeros(len(size)))
+    A = noisy.mixing_ * np.sqrt(variance)
+    noise = np.broadcast_to(noisy.noise_variance_, len(A))
+    root, inverse = _roots(known - mean, A, noise)
+    started = inverse @ A[:, out]
+    sample = (known[:: -(-len(known) // MOST)] - mean) @ inverse.T
+    directions, noises, weights = _directions(sample, started)
+    found = np.empty((len(rows), len(out)))
+    for j, (o, v, w) in enumerate(zip(directions.T, noises, weights, strict=True)):
+        y = (rows - mean) @ (inverse.T @ o)
+        classes = v + (1 - v) * SQUARES
+        found[:, j] = y * (_shares(y, classes, w) @ (1 - v / classes))
+    return found @ (root @ directions).T
+
+
+def _roots(rows: np.ndarray, A: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a root R (d, r) of the covariance, R R' = S, and its inverse (r, d).
+
+    Directions without data are left out. Where rows are few, the covariance is drawn towards that
+    of the noisy model, by as much as Ledoit and Wolf say.
+    """
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    basis = vectors[:, values > EMPTY * values[-1]]
+    A = basis.T @ A
+    model = np.linalg.cholesky(A @ A.T + (basis.T * noise) @ basis)
+    shrunk, _ = ledoit_wolf(np.linalg.solve(model, basis.T @ rows.T).T, assume_centered=True)
+    within, along = np.linalg.eigh(model @ shrunk @ model.T)
+    root = along * np.sqrt(within) @ along.T
+    return basis @ root, np.linalg.solve(root, basis.T)
+
+
+def _directions(
+    z: np.ndarray, started: np.ndarray
+) -> tuple[np.ndarray, list[float], list[np.ndarray]]:
+    """Return directions, and the variance of noise and the weights of the law of each."""
+    first = directions = polar(started)[0]
+    n, d = z.shape
+    q = started.shape[1]
+    weights = [np.full(len(SQUARES), 1 / len(SQUARES))] * q
+    for step in range(STEPS + 1):
+        noises, new = [], np.empty_like(first)
+        for j, o in enumerate(directions.T):
+            v = float(np.clip(1 - (o @ started[:, j]) ** 2, 1e-4, 1 - 1e-4))
+            classes = v + (1 - v) * SQUARES
+            y = z @ o
+            weights[j] = _weights(y, classes, weights[j], 100 if step in (0, STEPS) else 20)
+            noises.append(v)
+            shares = _shares(y, classes, weights[j])
+            slope = shares @ (1 / classes)
+            psi = slope * y
+            curvature = slope - y * y * (shares @ (1 / classes**2) - slope**2)
+            told = max(float(np.mean(psi**2)) - 1 - len(SQUARES) / n, 0.0)
+            newton = np.mean(curvature) * o - psi @ z / n
+            newton *= np.sign(newton @ o) / max(float(np.linalg.norm(newton)), 1e-12)
+            trust = told / (told + d / (ANGLE * n))
+            new[:, j] = trust * newton + (1 - trust) * first[:, j]
+        if step < STEPS:
+            directions = polar(new)[0]
+    return directions, noises, weights
+
+
+def _shares(y: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the probability (n, K) of each class, of variance ``classes``, given y (n,)."""
+    logs = np.log(weights / np.sqrt(classes)) - 0.5 * np.square(y)[:, None] / classes
+    shares = np.exp(logs - logs.max(1, keepdims=True))
+    found: np.ndarray = shares / shares.sum(1, keepdims=True)
+    return found
+
+
+def _weights(y: np.ndarray, classes: np.ndarray, weights: np.ndarray, turns: int) -> np.ndarray:
+    """Return the weights of the classes after some turns of EM."""
+    for _ in range(turns):
+        weights = np.maximum(_shares(y, classes, weights).mean(0), 1e-9)
+    return weights / weights.sum()
