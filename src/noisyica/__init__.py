@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from noisyica import omics as omics
     from noisyica import report as report
     from noisyica._jax.cache import keep_compiled
+    from noisyica.analysis.comparison import GroupComparison
     from noisyica.analysis.consensus import Consensus, consensus
-    from noisyica.analysis.groups import GroupComparison, compare_groups
+    from noisyica.analysis.groups import compare_groups
     from noisyica.analysis.selection import Selection, select
     from noisyica.compression import Compressed, compress, decompress
     from noisyica.estimator import NoisyICA
@@ -52,7 +53,7 @@ __all__ = [
 _MODULE_OF_NAME = {
     "Compressed": "noisyica.compression",
     "Consensus": "noisyica.analysis.consensus",
-    "GroupComparison": "noisyica.analysis.groups",
+    "GroupComparison": "noisyica.analysis.comparison",
     "Model": "noisyica.model",
     "NoisyICA": "noisyica.estimator",
     "Posterior": "noisyica.posterior",
