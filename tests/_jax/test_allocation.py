@@ -44,7 +44,7 @@ def run(environment):
 
 @glibc
 def test_freed_memory_is_used_again():
-    """Each array of 8 MiB is new memory under Dask's setting: a fault for each page, or each 512."""
+    """Each array of 8 MiB is new memory under Dask's setting, a page (of 4 KiB or 2 MiB) at once."""
     first, changed, second = run({VARIABLE: "65536"})
     assert changed
     assert first >= 50 * 4
