@@ -44,7 +44,7 @@ def run(environment):
 
 @glibc
 def test_freed_memory_is_used_again():
-    """Each array of 8 MiB is new memory under the setting of Dask: many page faults."""
+    """Each array of 8 MiB is new memory under Dask's setting, page by page (4 KiB, or 2 MiB)."""
     first, changed, second = run({VARIABLE: "65536"})
     assert changed
     assert first >= 50 * 4
