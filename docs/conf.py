@@ -26,7 +26,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "linked_files",
-    "own_members",
+    "docstrings",
 ]
 exclude_patterns = ["_build", "gallery/**/*.ipynb"]
 templates_path = ["_templates"]
