@@ -8,7 +8,8 @@ v: x = a s + e, where the covariance of e is whatever is left of S, and a = S^1/
 
 * E[a s | x] = S^1/2 o E[s | y]: the filter is the one that lets least of all else pass.
 * v is what the noisy model says. Its component has the covariance c a a', so that
-  1 - v = c (o . S^-1/2 a)^2. From y alone v is not known: a part of s can be normal, too.
+  1 - v = c (o . S^-1/2 a)^2. From y alone v is not known, since a part of s can be normal, too. But
+  y is nowhere narrower than its noise, so that v is at most the largest that y's density allows.
 * The law of s is a mixture of normals of many scales, its weights learnt from y.
 * The direction o is close to S^-1/2 a. With f the law of y, and psi = -(log f)', the likelihood of
   y is largest where o is proportional to E[psi'(y)] o - E[psi(y) z], which is Newton's step, and
@@ -22,7 +23,7 @@ Several components have orthogonal directions: their signals are uncorrelated.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import polar
@@ -32,8 +33,8 @@ from noisyica.eeg.unmixing import EMPTY
 
 ANGLE = 0.3
 """The square of the sine of the angle by which the noisy model's direction is wrong, expected."""
-SQUARES = np.array([0.0, *4.0 ** np.arange(-4, 5)])
-"""The variances of the law's classes, as shares of the signal's variance."""
+VARIANCES = np.array([0.0, *4.0 ** np.arange(-4, 5)])
+"""The variances of the classes of the law of s; that of y is 1."""
 STEPS = 5
 """How many of Newton's steps are taken."""
 MOST = 50_000
@@ -53,12 +54,15 @@ def what_they_add(rows: np.ndarray, known: np.ndarray, noisy: Any, out: list[int
     root, inverse = _roots(known - mean, A, noise)
     started = inverse @ A[:, out]
     sample = (known[:: -(-len(known) // MOST)] - mean) @ inverse.T
-    directions, noises, weights = _directions(sample, started)
+    directions = _directions(sample, started)
     found = np.empty((len(rows), len(out)))
-    for j, (o, v, w) in enumerate(zip(directions.T, noises, weights, strict=True)):
+    for j, o in enumerate(directions.T):
+        law = _law(sample @ o)
+        said = float(np.clip(1 - (o @ started[:, j]) ** 2, 1e-4, 1.0))
+        if said < law.noise:
+            law = _law(sample @ o, law._replace(noise=said), learn_noise=False)
         y = (rows - mean) @ (inverse.T @ o)
-        classes = v + (1 - v) * SQUARES
-        found[:, j] = y * (_shares(y, classes, w) @ (1 - v / classes))
+        found[:, j] = y * (_shares(y, law) @ (VARIANCES / (law.noise + VARIANCES)))
     return found @ (root @ directions).T
 
 
@@ -78,46 +82,59 @@ def _roots(rows: np.ndarray, A: np.ndarray, noise: np.ndarray) -> tuple[np.ndarr
     return basis @ root, np.linalg.solve(root, basis.T)
 
 
-def _directions(
-    z: np.ndarray, started: np.ndarray
-) -> tuple[np.ndarray, list[float], list[np.ndarray]]:
-    """Return directions, and the variance of noise and the weights of the law of each."""
+def _directions(z: np.ndarray, started: np.ndarray) -> np.ndarray:
+    """Return orthogonal directions (d, q), turned from those of ``started`` by Newton's steps."""
     first = directions = polar(started)[0]
     n, d = z.shape
-    q = started.shape[1]
-    weights = [np.full(len(SQUARES), 1 / len(SQUARES))] * q
-    for step in range(STEPS + 1):
-        noises, new = [], np.empty_like(first)
+    laws = [_law(z @ o) for o in first.T]
+    for _ in range(STEPS):
+        new = np.empty_like(first)
         for j, o in enumerate(directions.T):
-            v = float(np.clip(1 - (o @ started[:, j]) ** 2, 1e-4, 1 - 1e-4))
-            classes = v + (1 - v) * SQUARES
             y = z @ o
-            weights[j] = _weights(y, classes, weights[j], 100 if step in (0, STEPS) else 20)
-            noises.append(v)
-            shares = _shares(y, classes, weights[j])
+            laws[j] = _law(y, laws[j], turns=20)
+            classes = laws[j].noise + VARIANCES
+            shares = _shares(y, laws[j])
             slope = shares @ (1 / classes)
             psi = slope * y
             curvature = slope - y * y * (shares @ (1 / classes**2) - slope**2)
-            told = max(float(np.mean(psi**2)) - 1 - len(SQUARES) / n, 0.0)
+            told = max(float(np.mean(psi**2)) - 1 - len(VARIANCES) / n, 0.0)
             newton = np.mean(curvature) * o - psi @ z / n
             newton *= np.sign(newton @ o) / max(float(np.linalg.norm(newton)), 1e-12)
             trust = told / (told + d / (ANGLE * n))
             new[:, j] = trust * newton + (1 - trust) * first[:, j]
-        if step < STEPS:
-            directions = polar(new)[0]
-    return directions, noises, weights
+        directions = polar(new)[0]
+    return np.asarray(directions)
 
 
-def _shares(y: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the probability (n, K) of each class, of variance ``classes``, given y (n,)."""
-    logs = np.log(weights / np.sqrt(classes)) - 0.5 * np.square(y)[:, None] / classes
+class Law(NamedTuple):
+    """y = s + e, where e is normal, and s a mixture of normals with ``VARIANCES``."""
+
+    noise: float
+    weights: np.ndarray
+
+
+EVEN = Law(0.3, np.full(len(VARIANCES), 1 / len(VARIANCES)))
+
+
+def _law(y: np.ndarray, start: Law = EVEN, turns: int = 100, learn_noise: bool = True) -> Law:
+    """Return the law of y after some turns of EM; its noise is learnt, too, or as it was."""
+    noise, weights = start
+    squares = np.square(y)
+    for _ in range(turns):
+        shares = _shares(y, Law(noise, weights))
+        weights = np.maximum(shares.mean(0), 1e-9)
+        weights /= weights.sum()
+        if learn_noise:
+            kept = noise / (noise + VARIANCES)  # the part of y that is noise, given its class
+            rest = VARIANCES * kept  # and its variance
+            noise = float(np.mean(shares @ rest + squares * (shares @ kept**2)))
+    return Law(noise, weights)
+
+
+def _shares(y: np.ndarray, law: Law) -> np.ndarray:
+    """Return the probability (n, K) of each class given y (n,)."""
+    classes = law.noise + VARIANCES
+    logs = np.log(law.weights / np.sqrt(classes)) - 0.5 * np.square(y)[:, None] / classes
     shares = np.exp(logs - logs.max(1, keepdims=True))
     found: np.ndarray = shares / shares.sum(1, keepdims=True)
     return found
-
-
-def _weights(y: np.ndarray, classes: np.ndarray, weights: np.ndarray, turns: int) -> np.ndarray:
-    """Return the weights of the classes after some turns of EM."""
-    for _ in range(turns):
-        weights = np.maximum(_shares(y, classes, weights).mean(0), 1e-9)
-    return weights / weights.sum()
