@@ -117,7 +117,8 @@ for name, (_, correlation) in found.items():
 # ----------------------
 #
 # ``posterior`` draws coefficients given the recording. The share of draws in which a
-# coefficient is not zero is the probability that the component is on in this sample.
+# coefficient is not zero is the probability that the component is present in this
+# sample, or *on*.
 # A beat is called where this probability peaks above 0.9. (Of thousands of samples,
 # some exceed one half by chance.)
 

@@ -93,6 +93,7 @@ print("correlations with the true maps, CanICA:     ", correlations_of_canica.ro
 # Which voxels belong to a network?
 # ---------------------------------
 #
+# A voxel is *on* in a map if its value there is not exactly zero.
 # ``thresholded_img(0.9)`` keeps the voxels that are on with a probability of 0.9 or
 # more. It is an image, to be saved or drawn with nilearn. Since neighbours are not
 # independent in real images, take the probability for a way to rank voxels.

@@ -8,9 +8,9 @@ each patient's values are shifted as a whole?
 The amount of material, the staining and the scanner shift all values of a patient's
 sample by some amount, and there are patients in whom a disease is strong and others
 in whom it is weak. The prior ``"teoff"`` was made for such data: in each patient a
-component is up, down or off, all that is on has one size, which is the patient's own,
-and on all genes together there is an offset. Genes are not measured equally well, so
-each has noise of its own.
+component is raised, lowered or absent; all components that are present have one size,
+which is the patient's own; and an offset is added to all genes together. Genes are
+not measured equally well, so each has noise of its own.
 """
 
 # %%
