@@ -155,5 +155,5 @@ plt.show()
 # as noise.
 #
 # What this does not show: methods that are made for photographs, such as BM3D or
-# neural networks that have seen many of them, were not tried here, and have reasons
-# to do better. This model has seen no other picture than the noisy one.
+# neural networks that have seen many of them, were not tried here, and can be
+# expected to do better. This model has seen no other picture than the noisy one.

@@ -151,8 +151,8 @@ plt.show()
 # little better still. (They may use all that columns have in common; here it goes
 # through eight components.)
 #
-# What the model gives besides are intervals. They come from the rows with holes
-# alone, and hold about as many of the missing values as they promise; the wide ones
-# somewhat fewer, probably since real measurements have heavier tails than the normal
-# noise of the model, and the model is itself learnt from the data and taken as
-# certain.
+# The model also gives intervals. It has seen no value that was taken away, and the
+# intervals hold nearly as many of these as they promise. The wide ones hold somewhat
+# fewer (their shares are printed above), probably since real measurements have heavier
+# tails than the normal noise of the model, and the model is itself learnt from the data
+# and taken as certain.
