@@ -89,7 +89,7 @@ new, _ = hours(300)
 #
 # An object of the law is all that ``prior`` needs; it begins with a law that leans to
 # the right. Beside it there are two of the library's own: ``"log"``, which is
-# symmetric, and ``"adaptive"``, which learns any symmetric law.
+# symmetric, and ``"adaptive"``, which learns a symmetric law from the data.
 
 settings = {
     "noise": "isotropic",
@@ -168,10 +168,10 @@ plt.show()
 # ----------
 #
 # The law of fifteen lines is used like those of the library. Hours that were left out
-# are more likely under it than under a symmetric law, also under the best one: the
-# data do lean. The components themselves are found nearly as well by all three here,
-# so that what is gained is a better description of the emissions: how large rare
-# peaks are, say.
+# are more likely under it than under both symmetric laws, the learnt one among them:
+# the data do lean. The components themselves are found nearly as well by all three
+# here, so that what is gained is a better description of the emissions: how large
+# rare peaks are, say.
 #
 # Three cautions. The direction in which a law leans tells the sign of a component,
 # and a search may begin with the wrong sign: then all leans to the other side, with a
