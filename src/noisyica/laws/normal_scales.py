@@ -40,7 +40,7 @@ class NormalScales(Weighted):
     """A mixture of normals of mean 0 on a grid of scales; 0 among them is an atom at 0.
 
     Its weights are learnt, and the scales are not. The more scales there are, the more symmetric
-    laws that fall off from 0 it comes close to.
+    laws with one peak at 0, and tails no lighter than normal ones, it comes close to.
 
     The scale of a coefficient is that of its column of A, but moving all weights along the grid is
     a change of scale, too.

@@ -45,8 +45,8 @@ class Adaptive(Independent):
     """Independent coefficients whose law is learnt: zeros, and normals of many scales.
 
     Each component has weights of its own for an atom at 0 and for normals on a fixed grid of
-    scales (:class:`noisyica.laws.NormalScales`), which come close to any symmetric law that falls
-    off from 0: normal or heavy-tailed, with zeros or without. The weights of the components have a
+    scales (:class:`noisyica.laws.NormalScales`). These come close to any symmetric law with one
+    peak, at 0, whose tails are normal or heavier, with zeros or without. The weights of the components have a
     common Dirichlet law, whose mean and concentration are learnt, so that components learn from
     each other as much as they are alike.
 
