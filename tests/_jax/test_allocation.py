@@ -1,5 +1,6 @@
 """Memory that is freed is kept where a variable would have it given back to the system."""
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -49,6 +50,15 @@ def test_freed_memory_is_used_again():
     assert changed
     assert first >= 50 * 4
     assert second < 50
+
+
+def test_other_systems_are_left_as_they_are(monkeypatch):
+    def no_library(name):
+        raise TypeError("LoadLibrary() argument 1 must be str, not None")
+
+    monkeypatch.setenv(VARIABLE, "65536")
+    monkeypatch.setattr(ctypes, "CDLL", no_library)
+    assert not keep_freed_memory()
 
 
 @glibc

@@ -1,5 +1,6 @@
 """Rows that stay where they are: the same fit as with rows in memory."""
 
+import errno
 import threading
 
 import jax
@@ -80,6 +81,17 @@ def test_coefficients_in_a_file_change_nothing(streaming, monkeypatch):
     monkeypatch.setattr(streamed, "MOST_IN_MEMORY", 0)
     in_file = fit(X)
     np.testing.assert_array_equal(in_file.mixing_, in_memory.mixing_)
+
+
+def test_a_full_disk_is_said_before_it_is_written(streaming, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    streaming(True)
+    monkeypatch.setattr(streamed, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(streamed.os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match=r"temporary file of 0.0 GiB.*No space left.*TMPDIR"):
+        fit(data("bg")[0])
 
 
 @pytest.mark.usefixtures("double")

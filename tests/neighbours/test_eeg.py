@@ -285,6 +285,12 @@ def test_warnings_and_errors(simulated, ica, monkeypatch):
     raw._data[3, 5] = np.nan
     with pytest.raises(ValueError, match="NaN or infinite"):
         fit_ica(raw, n_components=5)
+    with pytest.raises(ValueError, match="NaN or infinite: leave these out"):
+        clean(raw, ica, exclude=[0])
+    raw = simulated.raw.copy()
+    raw.set_annotations(mne.Annotations([0], [1e3], ["bad"]))
+    with pytest.raises(ValueError, match="All segments are annotated as bad"):
+        clean(raw, ica, exclude=[0])
     with pytest.raises(ValueError, match="there are 10 components"):
         clean(simulated.raw, ica, exclude=[10])
     for fitted in (ica, ica.copy(), pickle.loads(pickle.dumps(ica))):
@@ -361,6 +367,23 @@ def test_nothing_tells_the_direction_of_a_normal_component():
     assert abs(direction @ A[:, 0]) > 0.98
     expected = rows @ A[:, 0] * 4 / 4.25
     assert np.square(found @ A[:, 0] - expected).mean() < 0.1 * np.square(expected).mean()
+
+
+def test_a_component_that_is_nothing_adds_nothing():
+    rows, _, model, *_ = mixed(n=2000)
+    model.mixing_ = np.column_stack([model.mixing_, np.zeros(12)])
+    model.explained_variance_ = np.array([0.9, 0.0])
+    assert not what_they_add(rows, rows, model, [1]).any()
+    both, one = (what_they_add(rows, rows, model, out) for out in ([0, 1], [0]))
+    np.testing.assert_array_equal(both, one)
+
+
+def test_a_flat_stretch_teaches_nothing():
+    """Many equal rows would say that there is hardly any noise."""
+    rows, _, model, *_ = mixed(n=4000)
+    flat = np.concatenate([rows, np.repeat(rows[-1:], 2000, axis=0)])
+    expected = what_they_add(rows, rows, model, [0])
+    np.testing.assert_allclose(what_they_add(rows, flat, model, [0]), expected, rtol=1e-9)
 
 
 # ---- artefacts removed

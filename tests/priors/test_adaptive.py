@@ -260,6 +260,11 @@ def test_what_it_refuses():
     _, X = simulate("bg", n=60, d=5, p=2)
     with pytest.raises(ValueError, match="location"):
         NoisyICA(2, prior="adaptive", mean="shift").fit(X)
+    for scales in ((0.0, 0.1, 0.2), (0.0,), (0.0, np.inf), (10.0, 20.0), ()):
+        with pytest.raises(ValueError, match="begin at 1 or below and end at 1 or above"):
+            Adaptive(scales)
+    with pytest.raises(TypeError, match="a sequence of numbers"):
+        Adaptive(2.0)
     with pytest.raises(ValueError, match="no exact E-step"):
         NoisyICA(2, prior="adaptive", algorithm="em").fit(X)
 

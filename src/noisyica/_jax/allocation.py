@@ -26,7 +26,7 @@ def keep_freed_memory() -> bool:
     """
     if VARIABLE not in os.environ:
         return False
-    with contextlib.suppress(OSError, AttributeError):  # other C libraries do not have it
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # other systems
         mallopt = ctypes.CDLL(None).mallopt
         return bool(mallopt(M_MMAP_THRESHOLD, LARGEST) and mallopt(M_TRIM_THRESHOLD, 2 * LARGEST))
     return False

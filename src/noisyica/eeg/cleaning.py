@@ -92,6 +92,12 @@ def clean(inst: Any, ica: Any, exclude: Iterable[int] | None = None) -> Any:
         raise ValueError(f"exclude={out}, but there are {ica.n_components_} components, from 0.")
     data = _channels(inst, ica)
     known = _channels(inst, ica, bad=False)
+    if not known.shape[1]:
+        raise ValueError(
+            "All segments are annotated as bad, so that nothing can be learnt from the recording."
+        )
+    if not np.isfinite(data).all():
+        raise ValueError("The recording has values that are NaN or infinite: leave these out.")
     part = what_they_add(rows_of(ica, data), rows_of(ica, known), ica.noisy_, out).T
     if ica.noise_cov is None:
         part = ica.pre_whitener_ * part

@@ -33,6 +33,8 @@ from noisyica.eeg.unmixing import EMPTY
 
 ANGLE = 0.3
 """The square of the sine of the angle by which the noisy model's direction is wrong, expected."""
+LEAST_NOISE = 1e-4
+"""The minimum share of noise in the variance of y."""
 VARIANCES = np.array([0.0, *4.0 ** np.arange(-4, 5)])
 """The variances of the classes of the law of s; that of y is 1."""
 STEPS = 5
@@ -46,10 +48,15 @@ def what_they_add(rows: np.ndarray, known: np.ndarray, noisy: Any, out: list[int
 
     The covariance, the directions and the laws are learnt from the rows ``known`` (m, d).
     """
+    # of a flat stretch, such as a pause, only one row says something of the components' laws
+    known = known[np.append(True, (np.diff(known, axis=0) != 0).any(1))]
     mean = known.mean(0)
     size = np.square(noisy.mixing_).sum(0)
     variance = np.divide(noisy.explained_variance_, size, where=size > 0, out=np.zeros(len(size)))
     A = noisy.mixing_ * np.sqrt(variance)
+    out = [j for j in out if variance[j] > 0]  # the others add nothing
+    if not out:
+        return np.zeros_like(rows)
     noise = np.broadcast_to(noisy.noise_variance_, len(A))
     root, inverse = _roots(known - mean, A, noise)
     started = inverse @ A[:, out]
@@ -58,7 +65,7 @@ def what_they_add(rows: np.ndarray, known: np.ndarray, noisy: Any, out: list[int
     found = np.empty((len(rows), len(out)))
     for j, o in enumerate(directions.T):
         law = _law(sample @ o)
-        said = float(np.clip(1 - (o @ started[:, j]) ** 2, 1e-4, 1.0))
+        said = float(np.clip(1 - (o @ started[:, j]) ** 2, LEAST_NOISE, 1.0))
         if said < law.noise:
             law = _law(sample @ o, law._replace(noise=said), learn_noise=False)
         y = (rows - mean) @ (inverse.T @ o)
@@ -128,6 +135,7 @@ def _law(y: np.ndarray, start: Law = EVEN, turns: int = 100, learn_noise: bool =
             kept = noise / (noise + VARIANCES)  # the part of y that is noise, given its class
             rest = VARIANCES * kept  # and its variance
             noise = float(np.mean(shares @ rest + squares * (shares @ kept**2)))
+            noise = max(noise, LEAST_NOISE)
     return Law(noise, weights)
 
 

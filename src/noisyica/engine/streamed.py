@@ -6,6 +6,8 @@ a file where they are many.
 
 from __future__ import annotations
 
+import math
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -121,7 +123,8 @@ class Streamed:
             if in_memory <= MOST_IN_MEMORY:
                 return np.empty(shape, leaf.dtype)
             with tempfile.TemporaryFile() as file:  # it is there until the array is gone
-                return np.memmap(file, leaf.dtype, "w+", shape=shape)
+                _allocate(file.fileno(), math.prod(shape) * leaf.dtype.itemsize)
+                return np.memmap(file, leaf.dtype, "r+", shape=shape)
 
         return jax.tree.map(room, chain)
 
@@ -175,6 +178,21 @@ class Streamed:
         if len(part) < self.size:  # rows of weight 0 fill the last block up
             part = np.concatenate([part, np.zeros((self.size - len(part), rows.d), part.dtype)])
         return part, weight
+
+
+def _allocate(file: int, size: int) -> None:
+    """Give a file its size on the disk: a disk that is full later would end the process."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, size)
+        else:
+            os.ftruncate(file, size)
+    except OSError as error:
+        raise OSError(
+            f"The coefficients of all rows need a temporary file of {size / 2**30:.1f} GiB, but in "
+            f"{tempfile.gettempdir()} it could not be made ({error.strerror}): name a folder with "
+            "more room by the environment variable TMPDIR."
+        ) from error
 
 
 def _standardised(raw: Any, centre: Any, unit: Any, weight: Any) -> Array:

@@ -148,8 +148,8 @@ class NormalScales(Weighted):
     def _relative_densities(self, t: Array) -> tuple[list[Array], Array]:
         """The density of each normal times its weight, and their sum; all times a common factor.
 
-        The factor is that of the value by which only the widest one does not depend on it: so they
-        never all vanish, however large the value.
+        All are divided by what the widest one has of the value, so that they never all vanish,
+        however large the value is.
         """
         half, s = once(-0.5 * (t * t)), [s for s in self.scales if s]
         logs = self._log_weights()[self._has_atom :]

@@ -46,14 +46,15 @@ class Adaptive(Independent):
 
     Each component has weights of its own for an atom at 0 and for normals on a fixed grid of
     scales (:class:`noisyica.laws.NormalScales`). These come close to any symmetric law with one
-    peak, at 0, whose tails are normal or heavier, with zeros or without. The weights of the components have a
-    common Dirichlet law, whose mean and concentration are learnt, so that components learn from
-    each other as much as they are alike.
+    peak, at 0, whose tails are normal or heavier, with zeros or without. The weights of the
+    components have a common Dirichlet law, whose mean and concentration are learnt, so that
+    components learn from each other as much as they are alike.
 
     Parameters
     ----------
     scales : sequence of float
-        The grid, in increasing order; 0 is an atom at 0. It has 1 inside.
+        The grid, in increasing order; 0 is an atom at 0. Its other scales begin at 1 or below and
+        end at 1 or above.
     shared : bool, default=False
         Whether the weights are the same for all components.
 
@@ -71,6 +72,7 @@ class Adaptive(Independent):
     parameter_names: ClassVar[tuple[str, ...]] = ("weights",)
 
     def __init__(self, scales: Any = SCALES, shared: bool = False) -> None:
+        scales = _checked(scales)
         weights = np.interp(scales, SCALES, FIRST)
         super().__init__(NormalScales(scales, weights / weights.sum()), shared)
         self.pooling = np.zeros(())
@@ -149,8 +151,9 @@ class Adaptive(Independent):
     def log_weak_prior(self, rows: float) -> Array:
         """Return what is known of the weights beside the rows.
 
-        Each class has one value more than the rows show, as under a flat law of the weights: as a
-        weight is never below 0, the error of one near 0 is not much larger than itself. And weights
+        All components together have one value more of each class than the rows show, as one law has
+        under a flat law of its weights: as a weight is never below 0, the error of one near 0 is
+        then not much larger than itself. And weights
         of components are alike as much as they are pooled: they learn from each other as from
         ``pooling / (1 - pooling)`` times their own values.
         """
@@ -231,6 +234,23 @@ class Adaptive(Independent):
             rows=jnp.full_like(sums.scores, sums.weight),
             scores=jnp.zeros_like(sums.scores),
         )
+
+
+def _checked(scales: Any) -> tuple[float, ...]:
+    """Return the scales as numbers, or raise an error if they are no grid around 1."""
+    try:
+        values = tuple(float(s) for s in scales)
+    except TypeError:
+        raise TypeError(
+            f"scales must be a sequence of numbers, such as (0, 0.5, 1, 2); got {scales!r}."
+        ) from None
+    positive = [s for s in values if s > 0]
+    if not np.isfinite(values).all() or not positive or not min(positive) <= 1 <= max(positive):
+        raise ValueError(
+            "The scales of Adaptive must be finite, and apart from 0 begin at 1 or below and end "
+            f"at 1 or above; got {values}."
+        )
+    return values
 
 
 def _range(values: np.ndarray) -> str:
