@@ -310,7 +310,9 @@ def test_the_command_line_knows_it_by_the_name_in_the_table(X, model, tmp_path, 
     settings = ("--noise", "isotropic", "--mean", "zero", "--max-iter", "80", "--seed", "0")
     call("fit", "rows.csv", "-p", "2", "--prior", "secant", *settings, "-o", "run")
     learnt = NoisyICA.load("run/model.npz")
-    assert isinstance(learnt.prior_.law, SkewSecant)
+    # a page that is run by the tests has a law of the same name, which files then mean
+    assert type(learnt.prior_.law).__name__ == "SkewSecant"
+    assert float(learnt.prior_.law.lean) > 0.5  # it was 0.3 before learning
     assert matched_cosine(learnt.mixing_, model.mixing) > 0.99
     assert "lean" in call("info", "run")
     call("transform", "run", "rows.csv", "-o", "coefficients.npz")
