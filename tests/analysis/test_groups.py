@@ -1,5 +1,6 @@
 """Group comparison: T^2 by its definition, p-values under the null hypothesis, and errors."""
 
+import datetime
 import itertools
 import math
 from typing import ClassVar
@@ -485,6 +486,11 @@ AGES = np.ma.array([30.0, 41, 52, 63, 38, 49, 55, 66], mask=[0, 0, 0, 1, 0, 0, 0
             {"born": np.arange(8).astype("datetime64[D]")},
             TypeError,
             "'born' of covariates holds datetime64[D], not numbers: leave dates",
+        ),
+        (
+            {"visit": [datetime.date(2020, 1, 1 + i // 2) for i in range(8)]},
+            TypeError,
+            "'visit' has a date or a duration (2020-01-01): convert these to numbers",
         ),
         ({"age": AGES}, ValueError, "'age' is missing (None or NaN) in 1 of the rows"),
         (AGES, ValueError, "'covariate 0' is missing (None or NaN) in 1 of the rows"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 
 from noisyica.analysis.labels import is_missing, listed, masked_as_none
 from noisyica.rows.numbers import refuse_dates
+
+DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 
 ALIKE = 1e-8
 """A column whose part that others do not explain is smaller than this part of it follows from
@@ -147,6 +150,12 @@ def _coded(name: str, values: np.ndarray, rows: np.ndarray) -> Iterator[tuple[st
             raise ValueError(_constant(name, float(values[0])))
         yield name, numbers
         return
+    dates = [value for value in values.tolist() if isinstance(value, DATES)]
+    if dates:
+        raise TypeError(
+            f"The covariate {name!r} has a date or a duration ({dates[0]}): convert these to "
+            "numbers, such as days since the first."
+        )
     texts = values.astype(str)
     kinds = sorted(set(texts.tolist()))
     if len(kinds) == 1:
