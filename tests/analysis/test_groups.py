@@ -1,7 +1,9 @@
 """Group comparison: T^2 by its definition, p-values under the null hypothesis, and errors."""
 
+import datetime
 import itertools
 import math
+from typing import ClassVar
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,6 +13,8 @@ import scipy.stats
 
 from noisyica import Model, NoisyICA, compare_groups
 from noisyica.analysis.hotelling import hotelling
+from noisyica.analysis.labels import grouped_rows
+from noisyica.data.held import Sliced
 
 
 def pooled_t2(coefficients, second):
@@ -401,6 +405,58 @@ def test_sparse_rows_are_compared_as_dense_ones(three):
         np.testing.assert_allclose(same.statistics, dense.statistics, rtol=1e-5)
 
 
+class Watched(Sliced):
+    """Rows that are never read all at once, and remember how many were chosen by a mask."""
+
+    chosen: ClassVar[list[int]] = []
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("All rows are read.")
+
+    def __getitem__(self, rows):
+        part = super().__getitem__(rows)
+        if np.asarray(rows).dtype == bool:
+            self.chosen.append(len(part))
+        return part
+
+
+@pytest.mark.parametrize("estimator", [None, ESTIMATOR])
+def test_rows_in_a_file_are_not_all_read_at_once(three, tmp_path, estimator):
+    """If all are compared, blocks of them are read; if not, only those that are compared."""
+    X, stages, _, model = three
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    Watched.chosen.clear()
+    for between, chosen in ((None, []), (("mild", "none"), [45])):
+        how = {"estimator": estimator or model, "between": between, **HOW}
+        expected = compare_groups(X, stages, **how)
+        for rows in (Watched(X), mapped):
+            same = compare_groups(rows, stages, **how)
+            np.testing.assert_allclose(same.statistics, expected.statistics, rtol=1e-5)
+            np.testing.assert_array_equal(same.p_values, expected.p_values)
+        assert Watched.chosen == chosen
+
+
+def test_masked_numbers_and_text_are_taken_for_what_they_are(three, given):
+    X, stages, covariates, model = three
+    age, sex = map(np.ma.array, covariates.values())
+    for form in ({"age": age, "sex": sex}, np.ma.column_stack([age.astype(str), sex])):
+        same = compare_groups(X, stages, model, covariates=form, **HOW)
+        np.testing.assert_array_equal(same.p_values, given.p_values)
+        assert len(same.covariates) == 2
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200, 1e306])
+def test_covariates_in_extreme_units(three, given, unit):
+    X, stages, covariates, model = three
+    scaled = covariates | {"age": covariates["age"] * unit}
+    same = compare_groups(X, stages, model, covariates=scaled, **HOW)
+    np.testing.assert_allclose(same.statistics, given.statistics, rtol=1e-7)
+
+
+AGES = np.ma.array([30.0, 41, 52, 63, 38, 49, 55, 66], mask=[0, 0, 0, 1, 0, 0, 0, 0])
+
+
 @pytest.mark.parametrize(
     ("covariates", "error", "message"),
     [
@@ -426,6 +482,32 @@ def test_sparse_rows_are_compared_as_dense_ones(three):
         ({"site": list("xxxxyyyy")}, ValueError, "The groups follow from the covariates (site=y)"),
         ({"name": list("stuvwxyz")}, ValueError, "'name' has 8 different values"),
         (np.arange(8).astype("datetime64[D]"), TypeError, "leave dates and durations out"),
+        (
+            {"born": np.arange(8).astype("datetime64[D]")},
+            TypeError,
+            "'born' of covariates holds datetime64[D], not numbers: leave dates",
+        ),
+        (
+            {"visit": [datetime.date(2020, 1, 1 + i // 2) for i in range(8)]},
+            TypeError,
+            "'visit' has a date or a duration (2020-01-01): convert these to numbers",
+        ),
+        ({"age": AGES}, ValueError, "'age' is missing (None or NaN) in 1 of the rows"),
+        (AGES, ValueError, "'covariate 0' is missing (None or NaN) in 1 of the rows"),
+        (list(AGES), ValueError, "such as row 3"),
+        ([AGES[[i]] for i in range(8)], ValueError, "such as row 3"),
+        (AGES.astype(str)[:, None], ValueError, "such as row 3"),
+        (np.array([*"fmmf", "nan", *"mff"]), ValueError, "such as row 4"),
+        (np.array([[*"fmmf", "nan", *"mff"]]).T, ValueError, "such as row 4"),
+        (np.array([[*"1234", "nan", *"678"]]).T, ValueError, "such as row 4"),
+        ({"it's": ["f"] * 8}, ValueError, """The covariate "it's" is f in all rows"""),
+        ({"'q'": [1] * 8}, ValueError, """The covariate "'q'" is 1.0 in all rows"""),
+        (
+            {"dose": [0.3, 0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2, 0.3, 0.1 + 0.2, 0.3]},
+            ValueError,
+            "'dose' is 0.3 in all rows",
+        ),
+        ({"none": [0] * 8}, ValueError, "'none' is 0.0 in all rows"),
         (np.random.default_rng(0).normal(size=(8, 5)), ValueError, "2 components and 7 groups and"),
     ],
 )
@@ -447,6 +529,9 @@ def test_labels_of_any_kind(refitted, unlike, labels):
     np.testing.assert_allclose(result.differences, sign * refitted.differences)
 
 
+MASKED = np.ma.array([*"ababab"], mask=[0, 0, 1, 0, 0, 0])
+
+
 @pytest.mark.parametrize(
     ("groups", "change", "error", "message"),
     [
@@ -464,6 +549,17 @@ def test_labels_of_any_kind(refitted, unlike, labels):
             "no label (None or NaN) in 1 of its rows, such as row 4",
         ),
         (["a", np.nan, "b", "b", "b", np.nan], {}, ValueError, "in 2 of its rows, such as row 1"),
+        (MASKED, {}, ValueError, "no label (None or NaN) in 1 of its rows, such as row 2"),
+        (list(MASKED), {}, ValueError, "no label (None or NaN) in 1 of its rows, such as row 2"),
+        (
+            [["a"], ["b", "c"], "a", "b", "a", "b"],
+            {},
+            ValueError,
+            "Labels must be strings, numbers or booleans, but groups has ['a']",
+        ),
+        ([1, 2] * 3, {"between": ([1], [2])}, ValueError, "but between has [1]"),
+        (["a", "b"] * 3, {"between": {"a", "b"}}, ValueError, "between must be a tuple"),
+        ([None] * 6, {"between": ("a", "b")}, ValueError, "the label 'a': groups has none."),
         ([1] * 6, {}, ValueError, "All labels of groups are 1: two groups are needed"),
         (
             ["a", "b", "c"] * 2,
@@ -503,6 +599,11 @@ def test_bad_input(groups, change, error, message):
     with pytest.raises(error) as raised:
         compare_groups(X, groups, **({"estimator": Model(np.eye(5)[:, :2]), "n_draws": 2} | change))
     assert message in str(raised.value)
+
+
+def test_no_rows_have_no_labels():
+    with pytest.raises(ValueError, match="groups has no labels"):
+        grouped_rows([], 0)
 
 
 def test_missing_labels_of_pandas():

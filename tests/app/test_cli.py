@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import noisyica
 from noisyica import NoisyICA, plot, priors
-from noisyica.app import demo, options, printing
+from noisyica.app import analyses, demo, options, printing
 from noisyica.app.command_line import app
 from noisyica.app.printing import print_assumptions
 from noisyica.data import read
@@ -205,6 +205,47 @@ def test_compare_learns_from_all_rows(files, monkeypatch):
     refused = invoke("compare", "run", *how, "--prior", "log", "--array", "X")
     assert refused.exit_code == 1
     assert "leave out --prior, --array" in " ".join(refused.output.split())
+
+
+def test_compare_refuses_what_is_missing_or_no_number(files, monkeypatch):
+    """Blank lines are no group, and one bad cell does not make categories of numbers."""
+    folder, _ = files
+    monkeypatch.chdir(folder)
+    how = ["-p", 2, "--max-iter", 5, "--n-draws", 2]
+    groups, ages = np.array(["control", "patient"] * 20, object), np.arange(40).astype(object) % 7
+
+    def refused(*arguments):
+        result = invoke("compare", "rows.npy", *arguments, *how)
+        assert result.exit_code == 1, result.output
+        return " ".join(result.output.split())
+
+    for missing in ("", "NA"):
+        groups[[2, 7]] = missing
+        (folder / "some.txt").write_text("\n".join(groups) + "\n")
+        message = refused("some.txt")
+        assert "some.txt has no label in 2 of its rows, such as row 3" in message
+        assert "--between control,patient" in message
+    two = invoke("compare", "rows.npy", "some.txt", "--between", "control,patient", *how)
+    assert two.exit_code == 0, two.output
+    assert "'control': 19 rows, 'patient': 19 rows" in two.output
+    ages[2] = "1O"
+    (folder / "age.txt").write_text("\n".join(map(str, ages)) + "\n")
+    message = refused("groups.txt", "--covariates", "age.txt")
+    assert "'1O' in row 3 of age.txt is no number: mend it, or name the column in" in message
+    categories = ["--covariates", "age.txt", "--categorical", "age.txt"]
+    result = invoke("compare", "rows.npy", "groups.txt", *categories, *how)
+    assert result.exit_code == 0, result.output
+    assert "age.txt=1O" in result.output
+
+
+def test_missing_values_of_covariates_of_any_kind():
+    """None and pandas.NA are not the texts "None" and "<NA>"."""
+    pandas = pytest.importorskip("pandas")
+    column = np.array([1, None, "NA", pandas.NA, " 2 "], dtype=object)
+    np.testing.assert_array_equal(
+        analyses._values("age", column, False), [1, np.nan, np.nan, np.nan, 2]
+    )
+    assert analyses._values("age", column, True).tolist() == ["1", None, None, None, "2"]
 
 
 @pytest.mark.slow

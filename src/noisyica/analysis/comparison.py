@@ -64,8 +64,9 @@ class GroupComparison:
         The statistic of each draw: Hotelling's T^2 for two groups, Pillai's trace for more.
     p_value_of_mean : float
         The permutation p-value of the same statistic on the posterior means of the coefficients:
-        one valid p-value for all that was done. With several refits, the statistic is the mean over
-        refits of Pillai's trace, which is T^2 / (T^2 + residual degrees of freedom) for two groups.
+        one p-value for all that was done. It is valid without covariates, and approximately so with
+        them. With several refits, the statistic is the mean over refits of Pillai's trace, which is
+        T^2 / (T^2 + residual degrees of freedom) for two groups.
     statistics_of_mean : array (n_refits,)
         The statistic on the posterior means.
     differences : array (p,), or (m, p) for the m pairs of more than two groups

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from noisyica.analysis.labels import is_missing, listed
-from noisyica.rows.numbers import plain_numbers
+from noisyica.analysis.labels import is_missing, listed, masked_as_none
+from noisyica.rows.numbers import refuse_dates
+
+DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
 
 ALIKE = 1e-8
 """A column whose part that others do not explain is smaller than this part of it follows from
@@ -27,7 +30,9 @@ def design(
     ----------
     covariates : array (n,) or (n, k), DataFrame, mapping of names to arrays, or None
         Numbers are numbers, whatever they mean; text, booleans and pandas' categories are
-        categories, of which each but the first one has a column of zeros and ones.
+        categories, of which each but the first one has a column of zeros and ones. (In a
+        two-dimensional array of text, columns that are all numbers are numbers: give categories in
+        a dict or a DataFrame.)
     compared : array of bool (n,)
         Which rows are compared.
     group : array of int (n_compared,)
@@ -51,14 +56,15 @@ def _named(covariates: Any, n: int) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the name and the values of each covariate."""
     if covariates is None:
         return
-    covariates = plain_numbers(covariates, "covariates")  # dates are refused
+    refuse_dates(covariates, "covariates")
     if isinstance(covariates, Mapping):
         named = [(str(name), covariates[name]) for name in covariates]
     elif hasattr(covariates, "columns"):
         named = [(str(name), covariates[name]) for name in covariates.columns]
     else:
-        named = _columns(_array(covariates), getattr(covariates, "name", None), n)
+        named = _columns(covariates, n)
     for label, values in named:
+        refuse_dates(values, f"{label!r} of covariates")
         column = _array(values)
         if column.shape != (n,):
             raise ValueError(
@@ -68,8 +74,14 @@ def _named(covariates: Any, n: int) -> Iterator[tuple[str, np.ndarray]]:
         yield label, column
 
 
-def _columns(table: np.ndarray, name: Any, n: int) -> list[tuple[str, np.ndarray]]:
+def _columns(covariates: Any, n: int) -> list[tuple[str, np.ndarray]]:
     """Return the name and the values of each column of an array, of which one may have a name."""
+    name, of_text = getattr(covariates, "name", None), _is_text(covariates)
+    if isinstance(covariates, (list, tuple)) and any(
+        isinstance(row, np.ma.MaskedArray) and row.ndim for row in covariates
+    ):
+        covariates = np.ma.array(covariates)
+    table = _array(covariates)
     if table.ndim not in (1, 2) or table.dtype.names:
         raise ValueError(
             f"covariates must be an array with a row for each of the {n} rows of X, or a "
@@ -78,15 +90,34 @@ def _columns(table: np.ndarray, name: Any, n: int) -> list[tuple[str, np.ndarray
     if table.ndim == 1:
         return [("covariate 0" if name is None else str(name), table)]
     # where an array has a column of text, NumPy makes text of the numbers of other columns
-    columns = [_parsed(column) if table.dtype.kind in "UST" else column for column in table.T]
+    columns = [_parsed(column) if of_text else column for column in table.T]
     return [(f"covariate {j}", column) for j, column in enumerate(columns)]
 
 
 def _array(values: Any) -> np.ndarray:
-    """Return values as an array; what has categories or is mixed becomes an array of objects."""
+    """Return values as an array; what has categories, text or a mask becomes one of objects."""
     if str(getattr(values, "dtype", "")) == "category":
         return np.asarray([value if is_missing(value) else str(value) for value in values], object)
-    return np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
+    of_text = _is_text(values)
+    values = masked_as_none(values)
+    array = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
+    if not of_text:
+        return array
+    decoded = array.astype(str) if array.dtype.kind == "S" else array
+    return np.asarray(_without_nan(decoded.astype(object)), dtype=object)
+
+
+def _is_text(values: Any) -> bool:
+    """Return whether values are an array of text."""
+    return isinstance(values, np.ndarray) and values.dtype.kind in "UST"
+
+
+def _nan_as_none(text: Any) -> Any:
+    """Return None for the text that NumPy makes of a NaN beside other text."""
+    return None if isinstance(text, str) and text == "nan" else text
+
+
+_without_nan = np.frompyfunc(_nan_as_none, 1, 1)
 
 
 def _parsed(values: np.ndarray) -> np.ndarray:
@@ -112,8 +143,19 @@ def _coded(name: str, values: np.ndarray, rows: np.ndarray) -> Iterator[tuple[st
             raise ValueError(
                 f"The covariate {name!r} is infinite in row {rows[~np.isfinite(numbers)][0]}."
             )
+        scale = np.abs(numbers).max()
+        # in units of the largest one, neither squares nor their inverses are infinite
+        numbers = numbers / (scale or 1.0)
+        if np.ptp(numbers) <= len(numbers) * np.finfo(float).eps:  # up to rounding
+            raise ValueError(_constant(name, float(values[0])))
         yield name, numbers
         return
+    dates = [value for value in values.tolist() if isinstance(value, DATES)]
+    if dates:
+        raise TypeError(
+            f"The covariate {name!r} has a date or a duration ({dates[0]}): convert these to "
+            "numbers, such as days since the first."
+        )
     texts = values.astype(str)
     kinds = sorted(set(texts.tolist()))
     if len(kinds) == 1:
@@ -136,18 +178,16 @@ def _is_number(value: Any) -> bool:
 def _check_different(names: tuple[str, ...], columns: np.ndarray, group: np.ndarray) -> None:
     """Raise a ValueError if a column, or the groups, follow from the columns before them."""
     basis = [np.full(len(group), 1 / math.sqrt(len(group)))]
-    labels = [(f"{name!r}", column) for name, column in zip(names, columns.T, strict=True)]
+    labels: list[tuple[str | None, np.ndarray]] = list(zip(names, columns.T, strict=True))
     for number in range(1, int(group.max()) + 1):
-        labels.append(("", (group == number).astype(float)))
+        labels.append((None, (group == number).astype(float)))
     for label, column in labels:
-        if np.ptp(column) == 0:
-            raise ValueError(_constant(label.strip("'"), column[0]))
         centred = column - column.mean()
         rest = centred / np.linalg.norm(centred)
         for direction in [*basis, *basis]:  # twice, for rounding
             rest = rest - direction @ rest * direction
         length = np.linalg.norm(rest)
-        if length <= ALIKE and not label:
+        if length <= ALIKE and label is None:
             raise ValueError(
                 f"The groups follow from the covariates ({', '.join(names)}), so what is due to "
                 "one cannot be told from what is due to the other: leave out the covariate that "
@@ -155,7 +195,7 @@ def _check_different(names: tuple[str, ...], columns: np.ndarray, group: np.ndar
             )
         if length <= ALIKE:
             raise ValueError(
-                f"The covariate {label} follows from those before it "
+                f"The covariate {label!r} follows from those before it "
                 f"({', '.join(names[: len(basis) - 1])}): leave it out."
             )
         basis.append(rest / length)

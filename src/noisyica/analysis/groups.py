@@ -27,6 +27,7 @@ from noisyica.data.sparse_rows import by_rows, is_sparse
 from noisyica.estimator import NoisyICA
 from noisyica.model import Model
 from noisyica.progress import Reporter
+from noisyica.rows.held import held
 from noisyica.rows.numbers import plain_numbers
 
 SWEEPS = 10
@@ -67,7 +68,8 @@ def compare_groups(
         What else may explain the coefficients of a row, such as age or the scanner. Groups are
         compared at equal covariates, by a linear model. Numbers enter as numbers; text, booleans
         and pandas' categories are categories. (If numbers stand for categories, convert them to
-        text.) They are centred.
+        text. In a two-dimensional array of text, columns that are all numbers are numbers: give
+        categories in a dict or a DataFrame.) They are centred.
     estimator : NoisyICA or Model, optional
         By default ``NoisyICA(random_state=random_state)``. If it is fitted (or a Model) and
         ``n_refits`` is 1 it is used as it is; the p-values are then valid if it was not fitted to
@@ -79,8 +81,8 @@ def compare_groups(
         others have random seeds of their own.
     n_permutations : int
         The number of random permutations of the labels; with covariates, of the residuals that the
-        covariates leave. If there are no more than that, all are used. The least possible p-value
-        is 1 / (n_permutations + 1).
+        covariates leave. The least possible p-value is then 1 / (n_permutations + 1). If there are
+        no more permutations than that, all are used, and it is 1 / (their number).
     random_state : int, RandomState or None
         Decides everything random: the permutations, which are the same for all draws, the draws,
         and the random seeds of refits.
@@ -190,6 +192,9 @@ def _rows(X: Any) -> tuple[Any, Any]:
     if is_sparse(X):
         X = by_rows(X)
         return X, X
+    elsewhere = held(X)
+    if elsewhere is not None:  # rows are read when they are needed
+        return X, elsewhere.floats()
     X = plain_numbers(X)
     return X, check_array(X, dtype=np.float64, input_name="X", ensure_all_finite="allow-nan")
 

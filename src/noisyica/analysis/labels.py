@@ -19,12 +19,13 @@ def grouped_rows(
     an entry for each of the n rows, the second one a number for each row that is compared.
     """
     # as objects: NumPy makes the string "nan" of a NaN beside strings
-    values = np.asarray(groups, dtype=object)
+    values = np.asarray(masked_as_none(groups), dtype=object)
     if values.shape != (n,):
         raise ValueError(
             f"groups must be {n} labels, one for each row of X; got shape {values.shape}."
         )
-    missing = np.array([is_missing(value) for value in values])
+    _check_hashable("groups", values)
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
     kinds = list(dict.fromkeys(values[~missing]))
     if between is None:
         _refuse_missing(missing)
@@ -59,7 +60,13 @@ def _refuse_missing(missing: np.ndarray) -> None:
 
 def _asked_for(between: Any, kinds: list[Any]) -> tuple[Any, ...]:
     """Return the labels that were asked for, or raise an error if they cannot be compared."""
+    if isinstance(between, (set, frozenset)):
+        raise ValueError(
+            f"between must be a tuple of labels, as a set has no order; got {between!r}."
+        )
     several = isinstance(between, (tuple, list, np.ndarray)) and len(between) >= 2
+    if several:
+        _check_hashable("between", between)
     if not several or len(dict.fromkeys(between)) < len(between):
         raise ValueError(
             f"between must be two or more different labels of groups; got {between!r}."
@@ -72,11 +79,14 @@ def _asked_for(between: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 def listed(kinds: list[Any]) -> str:
     """Return the first few labels as text."""
-    return ", ".join(repr(kind) for kind in kinds[:SHOWN]) + ", ..." * (len(kinds) > SHOWN)
+    shown = ", ".join(repr(kind) for kind in kinds[:SHOWN]) or "none"
+    return shown + ", ..." * (len(kinds) > SHOWN)
 
 
 def _in_order(kinds: list[Any]) -> tuple[Any, ...]:
     """Return the labels sorted, or as they come if they cannot be compared."""
+    if not kinds:
+        raise ValueError("groups has no labels: X needs rows, and each of them a label.")
     if len(kinds) == 1:
         raise ValueError(
             f"All labels of groups are {kinds[0]!r}: two groups are needed for a comparison."
@@ -87,9 +97,31 @@ def _in_order(kinds: list[Any]) -> tuple[Any, ...]:
         return tuple(kinds)
 
 
+def _check_hashable(name: str, labels: Any) -> None:
+    """Raise a ValueError if a label is a list, say, which cannot be told from others quickly."""
+    for label in labels:
+        if label is np.ma.masked:
+            continue
+        try:
+            hash(label)
+        except TypeError:
+            raise ValueError(
+                f"Labels must be strings, numbers or booleans, but {name} has {label!r}."
+            ) from None
+
+
+def masked_as_none(values: Any) -> Any:
+    """Return values with None where they are masked: NumPy would drop the mask."""
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.names:
+        return values
+    filled = np.ma.getdata(values).astype(object)
+    filled[np.ma.getmaskarray(values)] = None  # values.filled(None) would be its fill_value
+    return filled
+
+
 def is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN or pandas.NA."""
+    """Return whether a label is None, NaN, pandas.NA or masked."""
     try:
-        return label is None or bool(label != label)
+        return label is None or label is np.ma.masked or bool(label != label)
     except TypeError:  # pandas.NA does not know whether it equals itself
         return True

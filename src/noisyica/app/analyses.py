@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from noisyica.analysis.groups import compare_groups
+from noisyica.analysis.labels import is_missing
 from noisyica.analysis.selection import Selection
 from noisyica.app.options import Comparing
 from noisyica.app.printing import (
@@ -64,6 +65,13 @@ def _labels(
     """Return the labels of all rows, and which ones to compare, if that was said."""
     label = labels(data, groups)
     if between is None:
+        missing = np.flatnonzero([_is_missing(value) for value in label.tolist()])
+        if missing.size:
+            raise ValueError(
+                f"{groups} has no label in {missing.size} of its rows, such as row "
+                f"{missing[0] + 1}: give these rows a label, or say which groups to compare, such "
+                "as --between control,patient."
+            )
         return label, None
     names = _names(between)
     if len(names) < 2 or len(set(names)) < len(names):
@@ -86,23 +94,41 @@ def _covariates(
                 f"--categorical {name}: it is not among --covariates, which are "
                 f"{', '.join(values) or 'not given'}."
             )
-    return {name: _values(column, name in kinds) for name, column in values.items()} or None
+    return {name: _values(name, column, name in kinds) for name, column in values.items()} or None
 
 
-def _values(column: np.ndarray, categorical: bool) -> np.ndarray:
-    """Return numbers if all values are numbers, and otherwise text; missing ones are None or NaN.
+def _values(name: str, column: np.ndarray, categorical: bool) -> np.ndarray:
+    """Return numbers if all values are numbers, and text if none is; missing ones are None or NaN.
 
     What stands for a missing value in a table stands for one in a file of text, too.
     """
-    texts = np.array([str(value).strip() for value in column.tolist()], dtype=object)
-    missing = np.array([text.lower() in MISSING for text in texts], dtype=bool)
-    texts[missing] = None
-    if categorical:
+    texts = np.empty(len(column), dtype=object)
+    for i, value in enumerate(column.tolist()):
+        texts[i] = None if _is_missing(value) else str(value).strip()
+    given = [i for i, text in enumerate(texts) if text is not None]
+    words = [i for i in given if not _is_number(texts[i])]
+    if categorical or len(words) == len(given):
         return texts
+    if words:
+        raise ValueError(
+            f"{texts[words[0]]!r} in row {words[0] + 1} of {name} is no number: mend it, or name "
+            "the column in --categorical."
+        )
+    return texts.astype(float)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is missing, or text that stands for a missing one."""
+    return is_missing(value) or str(value).strip().lower() in MISSING
+
+
+def _is_number(text: str) -> bool:
+    """Return whether text is a number; Python takes 1_2 for one, too."""
     try:
-        return texts.astype(float)
+        float(text)
     except ValueError:
-        return texts
+        return False
+    return "_" not in text
 
 
 def _names(text: str) -> list[str]:

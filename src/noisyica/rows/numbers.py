@@ -15,6 +15,17 @@ def plain_numbers(X: Any, name: str = "X") -> Any:
     """
     if isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X):
         X = np.ma.array(X)
+    refuse_dates(X, name)
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if not np.ma.is_masked(X):
+        return np.asarray(X.data)
+    floating = X.dtype if X.dtype.kind in "fcO" else np.float64
+    return np.ma.filled(X.astype(floating), np.nan)
+
+
+def refuse_dates(X: Any, name: str) -> None:
+    """Raise a TypeError if X has dates or durations, or columns of these."""
     for column, dtype in _types(X):
         if _temporal(dtype):
             where = name if column is None else f"The column {column!r} of {name}"
@@ -22,12 +33,6 @@ def plain_numbers(X: Any, name: str = "X") -> Any:
                 f"{where} holds {dtype}, not numbers: leave dates and durations out, or convert "
                 "them to numbers, such as days since the first."
             )
-    if not isinstance(X, np.ma.MaskedArray):
-        return X
-    if not np.ma.is_masked(X):
-        return np.asarray(X.data)
-    floating = X.dtype if X.dtype.kind in "fcO" else np.float64
-    return np.ma.filled(X.astype(floating), np.nan)
 
 
 def _types(X: Any) -> Iterator[tuple[Any, Any]]:
