@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 
 from noisyica import Model, NoisyICA, priors
 from noisyica._jax.arrays import cast
@@ -44,21 +46,26 @@ def test_where_a_law_is_on_its_grid():
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("shared", [False, True])
 def test_sums_of_classes_are_those_of_the_mixture(shared):
-    """Sums for learning agree with the terms of the law itself, zeros and far values included."""
+    """Sums for learning agree with Bayes' rule by SciPy, zeros and far values included."""
     rng = np.random.default_rng(4)
     prior = Adaptive(shared=True) if shared else own(rng.dirichlet(np.ones(8), 3))
     prior = cast(prior, float)
     t = rng.standard_t(2, size=(3, 400)) * (rng.random((3, 400)) < 0.7)
-    t[0, :3] = 300, -1e4, 1e-12
-    beta, weight = jnp.asarray(t), jnp.asarray(rng.random(400))
-    law = prior.law_of_rows()
-    expected = np.stack([np.broadcast_to(x, t.shape) @ weight for x in law.statistics(beta)])
-    found = np.stack(prior.statistics(beta, weight))
+    t[0, :3] = 300, -200, 1e-12
+    beta, weight = jnp.asarray(t), rng.random(400)
+    weights = np.broadcast_to(prior.law.weights, (3, 8))[:, 1:, None]
+    logs = np.log(weights) + scipy.stats.norm.logpdf(t[:, None], scale=S[1:, None])
+    on = (t != 0)[:, None] * scipy.special.softmax(logs, axis=1)  # a zero is the atom's
+    shares = np.concatenate([(t == 0)[:, None], on], axis=1)
+    found = np.stack(prior.statistics(beta, jnp.asarray(weight)))
+    expected = (shares @ weight).T
     np.testing.assert_allclose(found, expected.sum(1) if shared else expected, rtol=1e-9)
-    sums = prior.expansion(beta, weight)
-    scale, on = (np.asarray(terms @ weight) for terms in law.scale_statistics(beta))
+    sums = prior.expansion(beta, jnp.asarray(weight))
+    scale = (on / S[1:, None] ** 2 * t[:, None] ** 2).sum(1) @ weight
     np.testing.assert_allclose(sums.scale, scale, rtol=1e-9)
-    np.testing.assert_allclose(sums.on, on, rtol=1e-9)
+    np.testing.assert_allclose(sums.on, (t != 0) @ weight, rtol=1e-9)
+    np.testing.assert_allclose(sums.logs, expected.T @ (S**2 * LOGS), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sums.variance, expected.T @ S**2, rtol=1e-9)
     # the score is minus the derivative of the log density
     near = jnp.asarray(t[np.abs(t) > 1e-3][:50])
     law = NormalScales(SCALES, np.asarray(prior.law.weights).reshape(-1, 8)[0])
